@@ -1,0 +1,3 @@
+//! `ledger`: a CI evidence ledger and per-file watchdog runner.
+
+pub mod core;
