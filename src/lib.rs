@@ -1,3 +1,4 @@
 //! `ledger`: a CI evidence ledger and per-file watchdog runner.
 
 pub mod core;
+pub mod host;

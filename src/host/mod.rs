@@ -1,0 +1,6 @@
+//! The operating system: clocks, the owner of a file's tree, sweeps, samples, signals.
+//!
+//! Nothing in here decides what a fact means, and nothing in here writes a ledger or a sink. It imports `core` only. What differs
+//! between systems differs by file, never by a `cfg` inside a function; the files of one kind show one surface.
+
+pub mod clock;
