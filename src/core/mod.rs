@@ -3,9 +3,16 @@
 //! Nothing in here reads a clock, a file, the environment, a database or a socket, and nothing in here imports another layer.
 //! Time is always a parameter. A tidy test holds this.
 
+pub mod classify;
 pub mod event;
+pub mod fold;
 pub mod ids;
+pub mod job;
+pub mod lease;
+pub mod marker;
 pub mod moment;
 pub mod outcome;
 pub mod process;
+pub mod resource;
+pub mod row;
 pub mod sample;

@@ -1,0 +1,246 @@
+//! How a leg ended, from everything that is known of it: one pure function over the leg's own record, its lease, the CI service's job
+//! and the plan. The order of evidence is DESIGN §6; the truth table below is its test.
+
+use super::job::Job;
+use super::lease::{self, Lease};
+use super::moment::{Secs, Wall};
+use super::outcome::{Conclusion, Terminal};
+use super::resource;
+use super::row::LegRow;
+
+/// What is known of the process that writes the leg.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writer {
+    /// On this host and boot, and it lives.
+    Alive,
+    /// On this host and boot, and it is dead.
+    Dead,
+    /// Elsewhere, or not to be told.
+    Unknown,
+}
+
+/// What the leg itself left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trace {
+    /// Nothing at all: the leg is known from a plan or a job only.
+    None,
+    /// A ledger or an archive, with no lease to judge silence by.
+    Ledger,
+    /// A marker in a sink: its lease, and its age by the sink's own clock.
+    Marker { lease: Secs, age: Secs },
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    pub trace: Trace,
+    pub writer: Writer,
+    pub job: Option<&'a Job>,
+    /// Name of the suite's step, exact or a part of it.
+    pub step_name: Option<&'a str>,
+    pub now: Wall,
+}
+
+/// The class and its reason. `Own` means that the leg's own record stands as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Class {
+    Own,
+    Of { terminal: Terminal, why: String, stalled_step: Option<String> },
+}
+
+/// Gives a row its final class. The row comes with `running` unless its own events or its suite record say how it ended.
+pub fn settle(row: &mut LegRow, facts: &Facts<'_>) {
+    if let Some(job) = facts.job {
+        row.job_conclusion.clone_from(&job.conclusion);
+        row.job_elapsed_s = elapsed(job, facts.now);
+        row.annotation = job.annotations.iter().find(|text| !text.trim().is_empty()).cloned();
+    }
+    let (verdict, figures) = resource::judge(row.last_host.as_ref());
+    row.resource_verdict = verdict;
+    row.resource_why = figures;
+    if let Class::Of { terminal, why, stalled_step } = class_of(row.terminal != Terminal::Running, facts) {
+        row.terminal = terminal;
+        row.why = with_progress(&why, row, facts);
+        row.stalled_step = stalled_step;
+        row.conclusion = match terminal {
+            Terminal::Running => None,
+            _ => Some(Conclusion::Incomplete),
+        };
+    }
+}
+
+/// The order of evidence, strongest first.
+pub fn class_of(has_own_record: bool, facts: &Facts<'_>) -> Class {
+    if has_own_record {
+        return Class::Own;
+    }
+    let over = facts.job.filter(|job| job.is_over());
+    if let Some(step) = over.and_then(|job| job.failed_step().is_none().then(|| job.unfinished_step()).flatten()) {
+        let why = format!("job reached a terminal state with '{}' still in progress — the runner stopped reporting", step.name);
+        return of(Terminal::RunnerLost, why, Some(step.name.clone()));
+    }
+    match facts.trace {
+        Trace::Marker { lease, age } => by_lease(lease::judge(lease, age), lease, facts, over),
+        Trace::Ledger => by_writer(facts, over),
+        Trace::None => by_job_alone(facts),
+    }
+}
+
+fn by_lease(verdict: Lease, lease: Secs, facts: &Facts<'_>, over: Option<&Job>) -> Class {
+    if facts.writer == Writer::Dead {
+        return of(Terminal::AttemptedIncomplete, "its writer died on this host without a last record".to_owned(), None);
+    }
+    if let Some(job) = over {
+        let why = match job.failed_step() {
+            Some(step) => format!("the job failed in '{}', and the leg left no end of its own", step.name),
+            None => "every step of the job ended, yet the leg left no end of its own: a failed close".to_owned(),
+        };
+        return of(Terminal::AttemptedIncomplete, why, None);
+    }
+    match verdict {
+        Lease::Good { left } => of(Terminal::Running, format!("its lease is good for another {left}"), None),
+        Lease::Lapsed { silent } => {
+            let why = format!("nothing was heard for {silent}, and its lease is {lease}");
+            let stalled = facts.job.and_then(Job::unfinished_step).map(|step| step.name.clone());
+            of(Terminal::RunnerLost, why, stalled)
+        }
+    }
+}
+
+fn by_writer(facts: &Facts<'_>, over: Option<&Job>) -> Class {
+    match (facts.writer, over) {
+        (Writer::Alive, _) => of(Terminal::Running, "its writer is alive on this host".to_owned(), None),
+        (Writer::Dead, _) => {
+            of(Terminal::AttemptedIncomplete, "its writer died on this host without a last record".to_owned(), None)
+        }
+        (Writer::Unknown, _) => {
+            of(Terminal::AttemptedIncomplete, "it ran and left its ledger, but no record of its end".to_owned(), None)
+        }
+    }
+}
+
+fn by_job_alone(facts: &Facts<'_>) -> Class {
+    let Some(job) = facts.job else {
+        return of(Terminal::NotStarted, "it was planned and left no trace".to_owned(), None);
+    };
+    if !job.is_over() {
+        return of(Terminal::Running, format!("its job is {} and no marker was written yet", job.status.replace('_', " ")), None);
+    }
+    let suite = facts.step_name.and_then(|name| {
+        job.steps.iter().find(|step| step.name == name).or_else(|| job.steps.iter().find(|step| step.name.contains(name)))
+    });
+    match suite {
+        Some(step) if step.began() => {
+            let end = step.conclusion.as_deref().unwrap_or("no conclusion");
+            of(Terminal::AttemptedIncomplete, format!("'{}' began and ended ({end}) without leaving a record", step.name), None)
+        }
+        _ => match job.failed_step() {
+            Some(step) => of(Terminal::NotStarted, format!("the job died in '{}' before the suite began", step.name), None),
+            None => {
+                let end = job.conclusion.as_deref().unwrap_or("no conclusion");
+                of(Terminal::NotStarted, format!("the job ended ({end}) and the suite's step never began"), None)
+            }
+        },
+    }
+}
+
+fn of(terminal: Terminal, why: String, stalled_step: Option<String>) -> Class {
+    Class::Of { terminal, why, stalled_step }
+}
+
+/// A lost or incomplete leg's sentence says how far it had got, and tells a hung file from a machine that is gone.
+fn with_progress(why: &str, row: &LegRow, facts: &Facts<'_>) -> String {
+    if matches!(facts.trace, Trace::None) {
+        return why.to_owned();
+    }
+    let planned = row.files_planned.map_or("?".to_owned(), |planned| planned.to_string());
+    let at = match (&row.current_file, &row.last_file) {
+        (Some(current), _) => format!(" in {current}"),
+        (None, Some(last)) => format!(" after {last}"),
+        (None, None) => String::new(),
+    };
+    let hung = match (row.last_heartbeat_ts, row.last_checkpoint_ts) {
+        (Some(beat), Some(step)) if row.terminal == Terminal::RunnerLost && beat > step => {
+            format!("; heartbeats went on for {} after the last step forward", beat.since(step))
+        }
+        _ => String::new(),
+    };
+    format!("{why}; {} of {planned} files reported{at}{hung}", row.files_reported)
+}
+
+fn elapsed(job: &Job, now: Wall) -> Option<Secs> {
+    let started = job.started_at?;
+    let until = job.completed_at.unwrap_or(now);
+    (until >= started).then(|| until.since(started))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::job::Step;
+
+    fn step(name: &str, status: &str, conclusion: Option<&str>) -> Step {
+        let started_at = (status != "pending" && status != "queued").then_some(Wall(1));
+        Step { name: name.into(), status: status.into(), conclusion: conclusion.map(Into::into), started_at }
+    }
+
+    fn job(status: &str, conclusion: Option<&str>, steps: Vec<Step>) -> Job {
+        Job { status: status.into(), conclusion: conclusion.map(Into::into), steps, ..Job::default() }
+    }
+
+    #[test]
+    fn the_truth_table() {
+        use Terminal::*;
+        let lost = job(
+            "completed",
+            Some("failure"),
+            vec![step("Setup", "completed", Some("success")), step("Suite", "in_progress", None)],
+        );
+        let failed_before = job(
+            "completed",
+            Some("failure"),
+            vec![step("Setup", "completed", Some("failure")), step("Suite", "in_progress", None)],
+        );
+        let setup_died = job(
+            "completed",
+            Some("failure"),
+            vec![step("Setup", "completed", Some("failure")), step("Suite", "completed", Some("skipped"))],
+        );
+        let closed = job("completed", Some("success"), vec![step("Suite", "completed", Some("success"))]);
+        let open = job("in_progress", None, vec![step("Suite", "in_progress", None)]);
+        let queued = job("queued", None, vec![]);
+        let never = job("completed", Some("cancelled"), vec![]);
+        let good = Trace::Marker { lease: Secs::from_secs(90), age: Secs::from_secs(90) };
+        let lapsed = Trace::Marker { lease: Secs::from_secs(90), age: Secs::from_secs(91) };
+        use Writer::*;
+        let table: Vec<(&str, Trace, Writer, Option<&Job>, Terminal)> = vec![
+            ("nothing", Trace::None, Unknown, None, NotStarted),
+            ("job queued, no marker", Trace::None, Unknown, Some(&queued), Running),
+            ("job open, no marker", Trace::None, Unknown, Some(&open), Running),
+            ("job over, step open", Trace::None, Unknown, Some(&lost), RunnerLost),
+            ("job over, step open, marker good", good, Unknown, Some(&lost), RunnerLost),
+            ("job over, step open, another failed", good, Unknown, Some(&failed_before), AttemptedIncomplete),
+            ("job alone, suite ended", Trace::None, Unknown, Some(&closed), AttemptedIncomplete),
+            ("job alone, setup died", Trace::None, Unknown, Some(&setup_died), NotStarted),
+            ("job alone, never scheduled", Trace::None, Unknown, Some(&never), NotStarted),
+            ("marker good", good, Unknown, None, Running),
+            ("marker lapsed", lapsed, Unknown, None, RunnerLost),
+            ("marker lapsed, job still open", lapsed, Unknown, Some(&open), RunnerLost),
+            ("marker lapsed, job closed", lapsed, Unknown, Some(&closed), AttemptedIncomplete),
+            ("marker good, writer dead here", good, Dead, None, AttemptedIncomplete),
+            ("marker lapsed, writer dead here", lapsed, Dead, None, AttemptedIncomplete),
+            ("ledger, writer alive", Trace::Ledger, Alive, None, Running),
+            ("ledger, writer dead", Trace::Ledger, Dead, None, AttemptedIncomplete),
+            ("ledger from elsewhere", Trace::Ledger, Unknown, None, AttemptedIncomplete),
+            ("ledger from elsewhere, step open", Trace::Ledger, Unknown, Some(&lost), RunnerLost),
+        ];
+        for (what, trace, writer, job, expect) in table {
+            let facts = Facts { trace, writer, job, step_name: Some("Suite"), now: Wall(0) };
+            assert!(matches!(class_of(true, &facts), Class::Own), "{what}: the leg's own record beats everything");
+            match class_of(false, &facts) {
+                Class::Of { terminal, .. } => assert_eq!(terminal, expect, "{what}"),
+                Class::Own => panic!("{what}: no own record"),
+            }
+        }
+    }
+}

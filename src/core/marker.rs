@@ -1,0 +1,107 @@
+//! The marker: a leg's newest state in a sink, small enough for every sink, complete enough to need nothing beside it.
+//!
+//! It is the leg's row with what a reader needs to judge silence. Rendering it to a budget gives up detail in a fixed order and never
+//! the identity, the counts, the current file or the newest record.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::event::HostInfo;
+use super::fold::Leg;
+use super::moment::{Secs, Wall};
+use super::outcome::Terminal;
+use super::process::ProcessId;
+use super::row::LegRow;
+
+pub const MARKER_VERSION: u32 = 1;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Marker {
+    pub v: u32,
+    /// The verdict once the lease has run out.
+    pub if_silent: Terminal,
+    /// By the writer's clock; a lease is judged by the sink's clock where it has one.
+    pub written_at: Wall,
+    pub host: HostInfo,
+    pub writer: ProcessId,
+    /// Whether the writer's own last word (`run-finished`) is in: silence after it means nothing.
+    pub closed: bool,
+    /// How many file rows were left out for want of room, oldest first.
+    #[serde(default)]
+    pub files_omitted: u32,
+    #[serde(flatten)]
+    pub row: LegRow,
+}
+
+impl Marker {
+    pub fn of(leg: &Leg, lease: Secs, written_at: Wall) -> Self {
+        let mut row = leg.row();
+        row.lease_s = Some(lease);
+        row.samples.clear();
+        let closed = row.terminal != Terminal::Running;
+        Self {
+            v: MARKER_VERSION,
+            if_silent: Terminal::RunnerLost,
+            written_at,
+            host: leg.started.host.clone(),
+            writer: leg.started.writer,
+            closed,
+            files_omitted: 0,
+            row,
+        }
+    }
+
+    /// JSON of at most `budget` bytes, with the newest kept.
+    pub fn render(&self, budget: usize) -> Vec<u8> {
+        let mut marker = self.clone();
+        for step in 0.. {
+            let bytes = serde_json::to_vec(&marker).expect("a marker has string keys only");
+            if bytes.len() <= budget || !marker.give_up(step) {
+                return bytes;
+            }
+        }
+        unreachable!("give_up ends")
+    }
+
+    /// Gives up the next detail. False when nothing is left to give.
+    fn give_up(&mut self, step: u32) -> bool {
+        match step {
+            0 => self.row.files.iter_mut().for_each(|file| file.evidence = None),
+            1 => self.row.files.iter_mut().for_each(|file| {
+                file.last_output = None;
+                file.foreign.clear();
+                file.used = None;
+                file.components.clear();
+            }),
+            2 => self.row.files.iter_mut().for_each(|file| {
+                file.leftovers.truncate(3);
+                file.leftovers.iter_mut().for_each(|leftover| leftover.argv = None);
+                file.notes.clear();
+                file.containment = None;
+            }),
+            3 => self.row.notes.clear(),
+            4 => self.row.files.iter_mut().for_each(|file| {
+                file.leftovers.clear();
+                file.cap_basis = None;
+                file.log = None;
+            }),
+            _ => return self.omit_files(),
+        }
+        true
+    }
+
+    /// Not-run rows go first, for the plan's length says as much; then the older half of the records.
+    fn omit_files(&mut self) -> bool {
+        let before = self.row.files.len();
+        if before == 0 {
+            return false;
+        }
+        self.row.files.retain(|file| file.outcome.is_none() || file.reported());
+        if self.row.files.len() == before {
+            self.row.files.drain(..before.div_ceil(2));
+        }
+        let gone = u32::try_from(before - self.row.files.len()).unwrap_or(u32::MAX);
+        self.files_omitted = self.files_omitted.saturating_add(gone);
+        true
+    }
+}

@@ -1,0 +1,247 @@
+//! The rows of a report: the shape of `ledger report --json` (DESIGN §12). Unknown is `null`, never 0.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::event::{Component, SinkState};
+use super::ids::{Attempt, Digest, Epoch, LegId, Platform, RunId, Seq, Shard, Target};
+use super::moment::{Secs, Wall};
+use super::outcome::{Conclusion, Outcome, Scope, Status, StoppedBy, Terminal};
+use super::process::{Evidence, Foreign, Leftover, TreeUse};
+use super::sample::HostSample;
+
+pub const REPORT_VERSION: u32 = 1;
+
+/// What all the evidence says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    pub v: u32,
+    pub generated_at: Wall,
+    pub legs: Vec<LegRow>,
+    /// What was wrong with the evidence: unreadable lines, jobs that match no leg, versions that cannot be told.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+/// One leg.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LegRow {
+    pub run_id: RunId,
+    pub attempt: Attempt,
+    pub platform: Platform,
+    pub target: Target,
+    pub shard: Option<Shard>,
+    pub resolved: Option<String>,
+    pub sha: Option<String>,
+    pub event: Option<String>,
+    pub scope: Option<Scope>,
+    pub epoch: Option<Epoch>,
+    pub terminal: Terminal,
+    pub stopped_by: Option<StoppedBy>,
+    /// `null` while the leg is running.
+    pub conclusion: Option<Conclusion>,
+    /// One sentence.
+    pub why: String,
+    pub started_at: Option<Wall>,
+    pub ended_at: Option<Wall>,
+    pub duration_s: Option<Secs>,
+    pub loop_finished: bool,
+    pub files_planned: Option<u32>,
+    pub files_reported: u32,
+    pub files_failed: u32,
+    pub last_file: Option<String>,
+    pub current_file: Option<String>,
+    /// When the leg last moved on: the best estimate of the wedge.
+    pub last_checkpoint_ts: Option<Wall>,
+    pub last_heartbeat_ts: Option<Wall>,
+    pub progress_seq: Option<u64>,
+    pub heartbeat_seq: Option<u64>,
+    pub lease_s: Option<Secs>,
+    pub last_output: Option<String>,
+    pub job_matched: Option<bool>,
+    pub job_conclusion: Option<String>,
+    /// An upper bound of how long the leg lived.
+    pub job_elapsed_s: Option<Secs>,
+    pub stalled_step: Option<String>,
+    /// What the service itself said of the job, quoted.
+    pub annotation: Option<String>,
+    pub resource_verdict: ResourceVerdict,
+    /// The figures behind the verdict, in words.
+    #[serde(default)]
+    pub resource_why: Option<String>,
+    pub last_host: Option<HostSample>,
+    pub sinks: Vec<SinkState>,
+    /// Earlier attempts, and other epochs of this attempt, newest first.
+    pub attempts: Vec<OtherEpoch>,
+    pub files: Vec<FileRow>,
+    /// Where this row was read from, printable.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// Version the boots of a ci-data leg ran most (first seen wins a tie).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub booted_version: Option<String>,
+    /// Head of the chain, as far as this evidence reaches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Head>,
+    /// Samples along the leg, oldest first; thinned where there are more than a page needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<HostSample>,
+    /// Facts beside the files: sleeps, clock steps, sinks that were down, slots.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
+}
+
+impl LegRow {
+    pub fn leg(&self) -> LegId {
+        LegId {
+            run_id: self.run_id.clone(),
+            attempt: self.attempt.clone(),
+            platform: self.platform.clone(),
+            target: self.target.clone(),
+            shard: self.shard,
+        }
+    }
+}
+
+/// A dated fact that belongs to the leg and to no file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Note {
+    pub ts: Wall,
+    pub kind: String,
+    pub text: String,
+}
+
+/// The newest event that a reader knows of: its number and the digest of its line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Head {
+    pub seq: Seq,
+    pub digest: Digest,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResourceVerdict {
+    Healthy,
+    Starved,
+    #[default]
+    Unknown,
+}
+
+impl ResourceVerdict {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ResourceVerdict::Healthy => "healthy",
+            ResourceVerdict::Starved => "starved",
+            ResourceVerdict::Unknown => "unknown",
+        }
+    }
+}
+
+/// What an earlier attempt, or another writer of the same attempt, left.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OtherEpoch {
+    pub attempt: Attempt,
+    pub epoch: Option<Epoch>,
+    pub terminal: Terminal,
+    pub conclusion: Option<Conclusion>,
+    pub why: String,
+    pub started_at: Option<Wall>,
+    pub ended_at: Option<Wall>,
+    pub files_reported: u32,
+    pub files_planned: Option<u32>,
+    pub files_failed: u32,
+    pub last_file: Option<String>,
+    pub current_file: Option<String>,
+}
+
+impl From<&LegRow> for OtherEpoch {
+    fn from(row: &LegRow) -> Self {
+        Self {
+            attempt: row.attempt.clone(),
+            epoch: row.epoch.clone(),
+            terminal: row.terminal,
+            conclusion: row.conclusion,
+            why: row.why.clone(),
+            started_at: row.started_at,
+            ended_at: row.ended_at,
+            files_reported: row.files_reported,
+            files_planned: row.files_planned,
+            files_failed: row.files_failed,
+            last_file: row.last_file.clone(),
+            current_file: row.current_file.clone(),
+        }
+    }
+}
+
+/// One planned file. A file that never began is `not-run`; one that began and left no record has no outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FileRow {
+    pub index: u32,
+    pub round: u32,
+    pub file: String,
+    pub file_b64: Option<String>,
+    /// `null` only for a file that had begun when the evidence ends.
+    pub outcome: Option<Outcome>,
+    pub status: Option<Status>,
+    pub started_at: Option<Wall>,
+    pub duration_s: Option<Secs>,
+    pub cap_s: Option<Secs>,
+    pub cap_basis: Option<String>,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub escalated: Option<bool>,
+    pub suspended_s: Option<Secs>,
+    pub containment: Option<String>,
+    pub cleanup_verified: Option<bool>,
+    pub leftovers: Vec<Leftover>,
+    pub foreign: Vec<Foreign>,
+    pub log: Option<String>,
+    #[serde(default)]
+    pub last_output: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<TreeUse>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<Component>,
+    /// What was seen when the cap ran out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+}
+
+impl FileRow {
+    /// A planned file that left no record of any kind.
+    pub fn not_run(index: u32, round: u32, file: String, file_b64: Option<String>) -> Self {
+        Self {
+            index,
+            round,
+            file,
+            file_b64,
+            outcome: Some(Outcome::NotRun),
+            status: Some(Status::Fail),
+            started_at: None,
+            duration_s: None,
+            cap_s: None,
+            cap_basis: None,
+            exit_code: None,
+            signal: None,
+            escalated: None,
+            suspended_s: None,
+            containment: None,
+            cleanup_verified: None,
+            leftovers: Vec::new(),
+            foreign: Vec::new(),
+            log: None,
+            last_output: None,
+            notes: Vec::new(),
+            used: None,
+            components: Vec::new(),
+            evidence: None,
+        }
+    }
+
+    /// A record of this file exists: it ran to an end that was seen, or its spawn failed.
+    pub fn reported(&self) -> bool {
+        self.outcome.as_ref().is_some_and(|outcome| *outcome != Outcome::NotRun)
+    }
+}
