@@ -3,9 +3,13 @@
 //! Nothing in here reads a clock, a file, the environment, a database or a socket, and nothing in here imports another layer.
 //! Time is always a parameter. A tidy test holds this.
 
+pub mod cap;
+pub mod capfile;
+pub mod cidata;
 pub mod classify;
 pub mod event;
 pub mod fold;
+pub mod history;
 pub mod ids;
 pub mod job;
 pub mod lease;
