@@ -20,3 +20,5 @@ pub mod process;
 pub mod resource;
 pub mod row;
 pub mod sample;
+pub mod verdict;
+pub mod watch;
