@@ -1,1 +1,3 @@
+//! Parse, call, print the failure, exit.
+
 fn main() {}

@@ -403,3 +403,6 @@ impl Watch {
 fn early_at(cap: Secs) -> Secs {
     Secs::from_millis(cap.millis() * EARLY_EVIDENCE_PCT / 100)
 }
+
+#[cfg(test)]
+mod tests;
