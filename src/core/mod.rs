@@ -3,6 +3,7 @@
 //! Nothing in here reads a clock, a file, the environment, a database or a socket, and nothing in here imports another layer.
 //! Time is always a parameter. A tidy test holds this.
 
+pub mod backtest;
 pub mod cap;
 pub mod capfile;
 pub mod cidata;
