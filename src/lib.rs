@@ -3,3 +3,4 @@
 pub mod core;
 pub mod host;
 pub mod settings;
+pub mod store;

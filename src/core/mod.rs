@@ -6,6 +6,7 @@
 pub mod backtest;
 pub mod cap;
 pub mod capfile;
+pub mod chain;
 pub mod cidata;
 pub mod classify;
 pub mod ending;

@@ -1,0 +1,228 @@
+//! The ledger folder: who may read it, what its databases are called, which ones there are.
+//!
+//! Names of databases are made of text that comes from the environment, so nothing of it may choose a place outside the folder, be too
+//! long for a file system, or fall on the name of another leg.
+
+use std::cmp;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::core::ids::{Digest, Epoch, LegId};
+
+use super::error::StoreError;
+use super::reader::{Identity, Reader};
+
+/// What a database of a leg is called: `leg-RUN-ATTEMPT-PLATFORM-TARGET-DIGEST.db`.
+const PREFIX: &str = "leg-";
+pub(super) const EXTENSION: &str = "db";
+
+/// Longest part of a name that is taken from an id. Four of them, the digest and the longest companion extension stay near 130 of the
+/// 143 bytes that the tightest common file system (an encrypted ext4 folder) allows.
+const PART_BYTES: usize = 22;
+
+/// Hex digits of the digest that makes a name collision-free: 64 bits, for a folder of at most some thousand legs.
+const DIGEST_DIGITS: usize = 16;
+
+/// A folder of leg databases.
+#[derive(Debug, Clone)]
+pub struct LedgerFolder {
+    path: PathBuf,
+}
+
+/// One database of a folder. A file that cannot be read is listed too: it costs its leg, never the report.
+#[derive(Debug, Clone)]
+pub struct LegDatabase {
+    pub path: PathBuf,
+    pub identity: Result<Identity, StoreError>,
+}
+
+impl LedgerFolder {
+    /// Makes the folder where it is missing, keeps it out of version control, and probes that it can be written.
+    pub fn create(path: &Path) -> Result<Self, StoreError> {
+        let folder = Self { path: path.to_owned() };
+        match make_private_folder(path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(StoreError::NotAFolder { path: path.to_owned() }),
+            Err(error) => return Err(StoreError::io(path, &error)),
+        }
+        folder.probe().map_err(|error| StoreError::io(path, &error))?;
+        folder.ignore_from_version_control().map_err(|error| StoreError::io(path, &error))?;
+        Ok(folder)
+    }
+
+    /// An existing folder, for reading. Nothing is written.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let metadata = fs::metadata(path).map_err(|error| StoreError::io(path, &error))?;
+        if !metadata.is_dir() {
+            return Err(StoreError::NotAFolder { path: path.to_owned() });
+        }
+        Ok(Self { path: path.to_owned() })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the database of this leg and epoch is or will be.
+    pub fn database_path(&self, leg: &LegId, epoch: &Epoch) -> PathBuf {
+        self.path.join(database_name(leg, epoch))
+    }
+
+    /// Every database of the folder, oldest epoch first; those that cannot be read stand last, by name. A database whose writer has not
+    /// come to its first record yet is left out.
+    pub fn databases(&self) -> Result<Vec<LegDatabase>, StoreError> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(|error| StoreError::io(&self.path, &error))? {
+            let path = entry.map_err(|error| StoreError::io(&self.path, &error))?.path();
+            if path.extension().is_none_or(|extension| extension != EXTENSION) {
+                continue;
+            }
+            let identity = Reader::open(&path).map(|reader| reader.identity().clone());
+            if matches!(identity, Err(StoreError::Stillborn { .. })) && super::head::is_writer_alive(&path) {
+                continue;
+            }
+            found.push(LegDatabase { path, identity });
+        }
+        found.sort_by(|a, b| match (&a.identity, &b.identity) {
+            (Ok(a), Ok(b)) => (&a.epoch, &a.leg).cmp(&(&b.epoch, &b.leg)),
+            (Ok(_), Err(_)) => cmp::Ordering::Less,
+            (Err(_), Ok(_)) => cmp::Ordering::Greater,
+            (Err(_), Err(_)) => a.path.cmp(&b.path),
+        });
+        Ok(found)
+    }
+
+    /// A first write, so that a folder that only looks writable is found out before anything runs.
+    fn probe(&self) -> io::Result<()> {
+        static PROBES: AtomicU32 = AtomicU32::new(0);
+        let number = PROBES.fetch_add(1, Ordering::Relaxed);
+        let path = self.path.join(format!(".probe-{}-{number}", std::process::id()));
+        // One that is there was left by a process of the same number that was killed at this very place.
+        let _ = fs::remove_file(&path);
+        let written = create_private_file(&path).and_then(|mut file| {
+            file.write_all(b"probe\n")?;
+            file.sync_data()
+        });
+        let removed = fs::remove_file(&path);
+        written.and(removed)
+    }
+
+    fn ignore_from_version_control(&self) -> io::Result<()> {
+        match create_private_file(&self.path.join(".gitignore")) {
+            Ok(mut file) => file.write_all(b"*\n"),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The name of a leg's database. Readable where the ids are, and told apart by a digest where they are not.
+pub(super) fn database_name(leg: &LegId, epoch: &Epoch) -> String {
+    let shard = leg.shard.map(|shard| shard.to_string()).unwrap_or_default();
+    // Lengths in front of each part: no choice of ids can shift text from one field into the next.
+    let mut exact = String::new();
+    for part in [leg.run_id.as_str(), leg.attempt.as_str(), leg.platform.as_str(), leg.target.as_str(), &shard, epoch.as_str()] {
+        exact.push_str(&format!("{}:{part};", part.len()));
+    }
+    let digest = Digest::of(exact.as_bytes()).0;
+    let parts = [leg.run_id.as_str(), leg.attempt.as_str(), leg.platform.as_str(), leg.target.as_str()].map(tame);
+    format!("{PREFIX}{}-{}.{EXTENSION}", parts.join("-"), &digest[..DIGEST_DIGITS])
+}
+
+/// Text as part of a file name: letters, digits, dots and underscores of ASCII, bounded.
+fn tame(text: &str) -> String {
+    let tamed: String = text.chars().take(PART_BYTES).map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }).collect();
+    if tamed.is_empty() { "_".to_owned() } else { tamed }
+}
+
+#[cfg(unix)]
+fn make_private_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(not(unix))]
+fn make_private_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+/// A new file that only its owner may read. One that exists is an error: nothing old is ever written over.
+pub(super) fn create_private_file(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::ids::{Attempt, Platform, RunId, Target};
+
+    fn leg(run: &str, attempt: &str, platform: &str, target: &str) -> LegId {
+        LegId { run_id: RunId::from(run), attempt: Attempt::from(attempt), platform: Platform::from(platform), target: Target::from(target), shard: None }
+    }
+
+    #[test]
+    fn a_name_is_readable() {
+        let name = database_name(&leg("17384", "2", "macos-x86", "7.20.8"), &Epoch::from("e"));
+        assert!(name.starts_with("leg-17384-2-macos_x86-7.20.8-"), "{name}");
+        assert!(name.ends_with(".db"), "{name}");
+    }
+
+    #[test]
+    fn hostile_ids_stay_in_the_folder_bounded_and_apart() {
+        let long = "x".repeat(5000);
+        let hostile = ["", ".", "..", "../../etc/passwd", "/", "a/b", "a\\b", "a\0b", "a\nb", "-rf", "con", "a-b", "é", "e\u{301}", "A", "a", "💥", long.as_str()];
+        let mut names = std::collections::BTreeSet::new();
+        for run in hostile {
+            for target in hostile {
+                let name = database_name(&leg(run, "1", "p", target), &Epoch::from("e"));
+                assert!(name.len() <= 143 - ".ballast".len(), "{name}");
+                assert!(!name.contains(['/', '\\', '\0']), "{name}");
+                // Two legs whose names differ in case only share one file on a Mac.
+                assert!(names.insert(name.to_lowercase()), "two legs share {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn text_does_not_move_between_fields() {
+        let epoch = Epoch::from("e");
+        assert_ne!(database_name(&leg("1", "23", "p", "t"), &epoch), database_name(&leg("12", "3", "p", "t"), &epoch));
+    }
+
+    #[test]
+    fn a_folder_is_private_and_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("deep/.ledger");
+        let folder = LedgerFolder::create(&path).unwrap();
+        assert_eq!(fs::read_to_string(path.join(".gitignore")).unwrap(), "*\n");
+        assert!(folder.databases().unwrap().is_empty());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+            assert_eq!(fs::metadata(path.join(".gitignore")).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        LedgerFolder::create(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_the_folder_is_refused_and_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ledger");
+        fs::write(&path, "mine").unwrap();
+        let error = LedgerFolder::create(&path).unwrap_err();
+        assert_eq!(error, StoreError::NotAFolder { path: path.clone() });
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+        assert!(matches!(LedgerFolder::open(&path), Err(StoreError::NotAFolder { .. })));
+        assert!(matches!(LedgerFolder::open(&dir.path().join("none")), Err(StoreError::Missing { .. })));
+    }
+}

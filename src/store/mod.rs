@@ -1,0 +1,29 @@
+//! The ledger on disk: one SQLite database per leg and epoch inside the ledger folder, written by one thread, read by anyone.
+//!
+//! ```text
+//! Writer::append(moment, bodies) ──▶ writer thread ──▶ one transaction, synced ──▶ Appended { stored }   then, and only then,
+//!                                        │                                                                acted on or sent
+//!                                        └─ head file: lock of the living writer, newest acknowledged event
+//! Reader::open(path) ──▶ events after a number, never writing        verify(path, sink's head) ──▶ Whole | OpenEnd | Broken | Unreadable
+//! ```
+//!
+//! This layer must not read a clock (every event brings its moment), must not know what an event means (that is `core::fold`), and must
+//! not open a database file by any other way than SQLite: closing such a descriptor would drop the locks of a writer in this process.
+
+mod ballast;
+mod book;
+mod database;
+mod error;
+mod folder;
+mod head;
+mod reader;
+mod verify;
+mod wal;
+mod writer;
+
+pub use error::StoreError;
+pub use folder::{LedgerFolder, LegDatabase};
+pub use head::{Head, is_writer_alive};
+pub use reader::{Event, Events, Identity, MAX_LINE_BYTES, Reader, StoredLine};
+pub use verify::{Verdict, Verified, verify};
+pub use writer::{Appended, NoFaults, Room, Stored, WriteFault, WriteFaults, WriteStep, Writer, WriterOptions};
