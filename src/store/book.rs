@@ -64,7 +64,17 @@ impl Book {
         };
         head_file.write(&Head::genesis()).map_err(|error| StoreError::io(path, &error))?;
         let last = Head::genesis();
-        Ok(Self { connection, path: path.to_owned(), identity, head_file, last, room: Room::Plenty, doubtful: false, log_pages: 0, faults })
+        Ok(Self {
+            connection,
+            path: path.to_owned(),
+            identity,
+            head_file,
+            last,
+            room: Room::Plenty,
+            doubtful: false,
+            log_pages: 0,
+            faults,
+        })
     }
 
     fn make_database(path: &Path, identity: &Identity) -> Result<Connection, StoreError> {
@@ -87,6 +97,8 @@ impl Book {
         let head_file = HeadFile::reopen(path)?;
         let (connection, identity) = database::open_writable(path)?;
         let last = read_last(&connection, path)?;
+        // It only makes appends faster; a disk without that room still takes the few records that a reopened ledger gets.
+        let _ = grow_log(path);
         // A disk too full for the ballast is no reason to refuse the few records that a reopened ledger gets.
         let room = if ballast::fill(path).is_ok() { Room::Plenty } else { Room::Reserve };
         Ok(Self { connection, path: path.to_owned(), identity, head_file, last, room, doubtful: false, log_pages: 0, faults })
@@ -187,7 +199,7 @@ impl Book {
 
     pub(super) fn close(self) -> Result<(), StoreError> {
         let Self { connection, path, head_file, .. } = self;
-        let closed = connection.close().map_err(|(_, error)| StoreError::sql(&path, &error));
+        let closed = database::close(connection, &path);
         let released = ballast::release(&path).map_err(|error| StoreError::io(&path, &error));
         drop(head_file);
         closed.and(released)

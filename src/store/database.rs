@@ -9,7 +9,9 @@ use crate::core::ids::{Attempt, Epoch, LegId, Platform, RunId, Target};
 use crate::core::moment::Wall;
 
 use super::error::StoreError;
+use super::head::is_writer_alive;
 use super::reader::Identity;
+use super::wal::log_path;
 
 /// `LEDG` in ASCII: marks a database as a ledger.
 pub(super) const APPLICATION_ID: i64 = 0x4c45_4447;
@@ -34,20 +36,15 @@ const WRITER_PRAGMAS: &str = "PRAGMA synchronous=FULL; PRAGMA fullfsync=1; PRAGM
      PRAGMA cache_size=-512; PRAGMA temp_store=2; PRAGMA trusted_schema=0;";
 
 /// `mmap_size=0`: a database that somebody cuts short while it is read must be an error, not a bus error.
-const READER_PRAGMAS: &str = "PRAGMA query_only=1; PRAGMA cache_size=-2048; PRAGMA temp_store=2; PRAGMA mmap_size=0; PRAGMA trusted_schema=0;";
+const READER_PRAGMAS: &str =
+    "PRAGMA query_only=1; PRAGMA cache_size=-2048; PRAGMA temp_store=2; PRAGMA mmap_size=0; PRAGMA trusted_schema=0;";
 
 /// Makes a new database out of the empty file at `path`, and proves that this file system can hold one: the schema and the leg are
 /// written through the write-ahead log, which some network mounts accept and then fail to write.
 pub(super) fn create(path: &Path, identity: &Identity) -> Result<Connection, StoreError> {
     let unsuitable = |detail: String| StoreError::Unsuitable { path: path.to_owned(), detail };
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let mode: String = connection
-        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
-        .map_err(|error| StoreError::sql(path, &error))?;
-    if mode != "wal" {
-        return Err(unsuitable(format!("SQLite offers journal mode {mode} instead of wal")));
-    }
-    connection.execute_batch(WRITER_PRAGMAS).map_err(|error| StoreError::sql(path, &error))?;
+    tune_for_writing(&connection, path)?;
     write_schema(&connection, identity).map_err(|error| match StoreError::sql(path, &error) {
         StoreError::Io { detail, .. } => unsuitable(format!("the first write failed: {detail}")),
         other => other,
@@ -81,11 +78,30 @@ fn write_schema(connection: &Connection, identity: &Identity) -> rusqlite::Resul
 /// Opens an existing ledger for writing. Older schemas are brought up; nothing else is changed.
 pub(super) fn open_writable(path: &Path) -> Result<(Connection, Identity), StoreError> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    connection.execute_batch(WRITER_PRAGMAS).map_err(|error| StoreError::sql(path, &error))?;
     let version = check_is_ledger(&connection, path)?;
+    tune_for_writing(&connection, path)?;
     migrate(&connection, version).map_err(|error| StoreError::sql(path, &error))?;
     let identity = read_identity(&connection, path)?;
     Ok((connection, identity))
+}
+
+fn tune_for_writing(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let mode: String = connection
+        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
+        .map_err(|error| StoreError::sql(path, &error))?;
+    if mode != "wal" {
+        let detail = format!("SQLite offers journal mode {mode} instead of wal");
+        return Err(StoreError::Unsuitable { path: path.to_owned(), detail });
+    }
+    connection.execute_batch(WRITER_PRAGMAS).map_err(|error| StoreError::sql(path, &error))
+}
+
+/// Moves the log into the database and ends the WAL mode, so that a finished ledger is one plain file which readers open without making
+/// files beside it. Where a reader is in the way the log stays, which is as good.
+pub(super) fn close(connection: Connection, path: &Path) -> Result<(), StoreError> {
+    let _ = connection.busy_timeout(Duration::ZERO);
+    let _ = connection.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()));
+    connection.close().map_err(|(_, error)| StoreError::sql(path, &error))
 }
 
 fn migrate(connection: &Connection, from: i64) -> rusqlite::Result<()> {
@@ -103,24 +119,45 @@ fn migrate(connection: &Connection, from: i64) -> rusqlite::Result<()> {
 
 /// Opens an existing ledger for reading; whoever writes it is not disturbed.
 pub(super) fn open_read_only(path: &Path) -> Result<(Connection, Identity), StoreError> {
-    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let alone = !log_path(path).exists() && !is_writer_alive(path);
+    let connection = if alone { connect_immutable(path)? } else { connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)? };
     connection.execute_batch(READER_PRAGMAS).map_err(|error| StoreError::sql(path, &error))?;
     check_is_ledger(&connection, path)?;
     let identity = read_identity(&connection, path)?;
     Ok((connection, identity))
 }
 
-fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
-    let metadata = std::fs::metadata(path).map_err(|error| StoreError::io(path, &error))?;
-    if metadata.is_dir() {
-        return Err(StoreError::Damaged { path: path.to_owned(), detail: "it is a folder".to_owned() });
+/// Opens a ledger that nobody writes and that has no log: no lock is taken, no file is made beside it, and the folder may be read-only.
+fn connect_immutable(path: &Path) -> Result<Connection, StoreError> {
+    let absolute = std::path::absolute(path).map_err(|error| StoreError::io(path, &error))?;
+    match absolute.to_str() {
+        Some(text) if cfg!(unix) => {
+            check_is_file(path)?;
+            let escaped = text.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+            Connection::open_with_flags(format!("file:{escaped}?immutable=1"), flags).map_err(|error| StoreError::sql(path, &error))
+        }
+        _ => connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY),
     }
+}
+
+fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
+    check_is_file(path)?;
     // An absolute path cannot be taken for a `file:` URI, which the bundled SQLite is built to understand.
     let absolute: PathBuf = std::path::absolute(path).map_err(|error| StoreError::io(path, &error))?;
     // The connection stays on one thread, so SQLite needs no mutex of its own.
-    let connection = Connection::open_with_flags(absolute, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(|error| StoreError::sql(path, &error))?;
+    let connection = Connection::open_with_flags(absolute, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .map_err(|error| StoreError::sql(path, &error))?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(|error| StoreError::sql(path, &error))?;
     Ok(connection)
+}
+
+fn check_is_file(path: &Path) -> Result<(), StoreError> {
+    let metadata = std::fs::metadata(path).map_err(|error| StoreError::io(path, &error))?;
+    match metadata.is_file() {
+        true => Ok(()),
+        false => Err(StoreError::Damaged { path: path.to_owned(), detail: "it is no file".to_owned() }),
+    }
 }
 
 /// Whether this is a ledger that this program knows; its schema version.
@@ -165,7 +202,8 @@ fn read_identity(connection: &Connection, path: &Path) -> Result<Identity, Store
         Err(rusqlite::Error::QueryReturnedNoRows) => return Err(damaged("it names no leg".to_owned())),
         Err(error) => return Err(StoreError::sql(path, &error)),
     };
-    leg.shard = shard.map(|shard| shard.parse()).transpose().map_err(|error: crate::core::ids::ShardError| damaged(error.to_string()))?;
+    leg.shard =
+        shard.map(|shard| shard.parse()).transpose().map_err(|error: crate::core::ids::ShardError| damaged(error.to_string()))?;
     let created = Wall::parse(&created).ok_or_else(|| damaged("its time of creation is no time".to_owned()))?;
     Ok(Identity { leg, epoch: Epoch::new(epoch), created })
 }

@@ -44,7 +44,9 @@ impl LedgerFolder {
         let folder = Self { path: path.to_owned() };
         match make_private_folder(path) {
             Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(StoreError::NotAFolder { path: path.to_owned() }),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(StoreError::NotAFolder { path: path.to_owned() });
+            }
             Err(error) => return Err(StoreError::io(path, &error)),
         }
         folder.probe().map_err(|error| StoreError::io(path, &error))?;
@@ -133,7 +135,8 @@ pub(super) fn database_name(leg: &LegId, epoch: &Epoch) -> String {
 
 /// Text as part of a file name: letters, digits, dots and underscores of ASCII, bounded.
 fn tame(text: &str) -> String {
-    let tamed: String = text.chars().take(PART_BYTES).map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }).collect();
+    let tamed: String =
+        text.chars().take(PART_BYTES).map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }).collect();
     if tamed.is_empty() { "_".to_owned() } else { tamed }
 }
 
@@ -166,7 +169,13 @@ mod tests {
     use crate::core::ids::{Attempt, Platform, RunId, Target};
 
     fn leg(run: &str, attempt: &str, platform: &str, target: &str) -> LegId {
-        LegId { run_id: RunId::from(run), attempt: Attempt::from(attempt), platform: Platform::from(platform), target: Target::from(target), shard: None }
+        LegId {
+            run_id: RunId::from(run),
+            attempt: Attempt::from(attempt),
+            platform: Platform::from(platform),
+            target: Target::from(target),
+            shard: None,
+        }
     }
 
     #[test]
@@ -179,7 +188,26 @@ mod tests {
     #[test]
     fn hostile_ids_stay_in_the_folder_bounded_and_apart() {
         let long = "x".repeat(5000);
-        let hostile = ["", ".", "..", "../../etc/passwd", "/", "a/b", "a\\b", "a\0b", "a\nb", "-rf", "con", "a-b", "é", "e\u{301}", "A", "a", "💥", long.as_str()];
+        let hostile = [
+            "",
+            ".",
+            "..",
+            "../../etc/passwd",
+            "/",
+            "a/b",
+            "a\\b",
+            "a\0b",
+            "a\nb",
+            "-rf",
+            "con",
+            "a-b",
+            "é",
+            "e\u{301}",
+            "A",
+            "a",
+            "💥",
+            long.as_str(),
+        ];
         let mut names = std::collections::BTreeSet::new();
         for run in hostile {
             for target in hostile {

@@ -81,7 +81,10 @@ impl HeadFile {
                 Ok(()) => return Ok(Self { file }),
                 Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
                 Err(TryLockError::Error(error)) => {
-                    return Err(StoreError::Unsuitable { path: database.to_owned(), detail: format!("file locks do not work: {error}") });
+                    return Err(StoreError::Unsuitable {
+                        path: database.to_owned(),
+                        detail: format!("file locks do not work: {error}"),
+                    });
                 }
             }
         }
@@ -120,7 +123,8 @@ mod tests {
         let head = Head { seq: Seq(41), digest: Digest::of(b"line") };
         assert_eq!(Head::parse(&head.line()), Some(head.clone()));
         assert_eq!(head.line().len(), Head::genesis().line().len());
-        for wrong in ["", "\n", "1 2\n", "x 0000000000000000000000000000000000000000000000000000000000000000\n", &head.line()[..50]] {
+        for wrong in ["", "\n", "1 2\n", "x 0000000000000000000000000000000000000000000000000000000000000000\n", &head.line()[..50]]
+        {
             assert_eq!(Head::parse(wrong), None, "{wrong}");
         }
     }

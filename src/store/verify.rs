@@ -100,12 +100,16 @@ fn look_at_log(path: &Path, end_is_proved: bool, ended: bool, notes: &mut Vec<St
         LogState::Sound => None,
         LogState::Absent => {
             if !ended && !end_is_proved {
-                notes.push("there is no write-ahead log beside it: if its writer was killed, its last events are missing".to_owned());
+                notes.push(
+                    "there is no write-ahead log beside it: if its writer was killed, its last events are missing".to_owned(),
+                );
             }
             None
         }
         LogState::TornEnd => {
-            notes.push("the last write of the write-ahead log is incomplete: it was never acknowledged, or it was damaged".to_owned());
+            notes.push(
+                "the last write of the write-ahead log is incomplete: it was never acknowledged, or it was damaged".to_owned(),
+            );
             None
         }
         LogState::Damaged { frame } => {
