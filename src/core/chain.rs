@@ -2,10 +2,23 @@
 //!
 //! It knows lines, not where they come from: a database, a sink's segments and an archive are held to the same rules.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
 use super::event::{Body, EVENT_VERSION, Envelope};
 use super::ids::{Digest, Epoch, LegId, Seq};
+
+/// One event, durable: what the store acknowledges, and what goes on to the sinks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    pub seq: Seq,
+    /// The exact text that the database holds, without a newline.
+    pub line: Arc<str>,
+    pub digest: Digest,
+    /// Whether the event moves the leg on (`Body::is_progress`).
+    pub progress: bool,
+}
 
 /// Checks the lines of one epoch one after the other, from the first.
 #[derive(Debug, Clone)]

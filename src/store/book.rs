@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use crate::core::chain::Stored;
 use crate::core::event::{Body, EVENT_VERSION, Envelope};
 use crate::core::ids::{Digest, Seq};
 
@@ -14,7 +15,7 @@ use super::error::StoreError;
 use super::folder::create_private_file;
 use super::head::{Head, HeadFile};
 use super::reader::Identity;
-use super::writer::{Appended, Batch, Room, Stored, WriteFault, WriteFaults, WriteStep};
+use super::writer::{Appended, Batch, Room, WriteFault, WriteFaults, WriteStep};
 use super::{ballast, database};
 
 /// The log is grown to this size before the first event. A commit then overwrites blocks that exist instead of making the file longer,

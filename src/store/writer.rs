@@ -8,8 +8,9 @@ use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::core::chain::Stored;
 use crate::core::event::Body;
-use crate::core::ids::{Digest, Epoch, LegId, Seq};
+use crate::core::ids::{Epoch, LegId};
 use crate::core::moment::{Moment, Wall};
 
 use super::book::Book;
@@ -19,17 +20,6 @@ use super::reader::Identity;
 
 /// Requests that may wait. The loop waits for its answers, so more than a few never stand here; the bound keeps a fault from hiding.
 const QUEUE_REQUESTS: usize = 64;
-
-/// One event, durable.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
-    pub seq: Seq,
-    /// The exact text that the database holds, without a newline.
-    pub line: Arc<str>,
-    pub digest: Digest,
-    /// Whether the event moves the leg on (`Body::is_progress`).
-    pub progress: bool,
-}
 
 /// The answer to one append.
 #[derive(Debug, Clone, PartialEq, Eq)]
