@@ -2,5 +2,6 @@
 
 pub mod core;
 pub mod host;
+pub mod report;
 pub mod settings;
 pub mod store;

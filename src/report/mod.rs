@@ -1,0 +1,16 @@
+//! Rows to text: one file per format, each a function of the summary.
+//!
+//! Nothing in here reads evidence, a clock, the environment or a terminal, and nothing imports another layer than `core`. Every string of
+//! a row may be hostile: it goes through `escape` on its way out.
+
+pub mod escape;
+#[cfg(test)]
+mod fixtures;
+pub mod github;
+pub mod json;
+pub mod markdown;
+pub mod ndjson;
+pub mod progress;
+pub mod style;
+pub mod table;
+mod words;
