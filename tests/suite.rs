@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
 mod fault;
+mod proc;
 mod tidy;

@@ -43,6 +43,13 @@ pub enum Fate {
     Survived,
 }
 
+impl Fate {
+    /// Whether the process is still there.
+    pub fn is_alive(self) -> bool {
+        matches!(self, Fate::Allowed | Fate::Unkillable | Fate::Survived)
+    }
+}
+
 /// A process that outlived the file that started it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Leftover {

@@ -3,4 +3,11 @@
 //! Nothing in here decides what a fact means, and nothing in here writes a ledger or a sink. It imports `core` only. What differs
 //! between systems differs by file, never by a `cfg` inside a function; the files of one kind show one surface.
 
+pub mod cgroup;
 pub mod clock;
+pub mod deliver;
+pub mod owner;
+pub mod process;
+pub mod spawn;
+pub mod sweep;
+pub mod tree;

@@ -1,0 +1,206 @@
+//! Linux: cgroup v2, mounted alone or, on a hybrid host, beside v1.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// A leaf made for one file, below the cgroup ledger itself is in. Its folder is removed on drop, which fails while it is populated.
+#[derive(Debug)]
+pub struct Leaf {
+    path: PathBuf,
+    folder: OwnedFd,
+}
+
+impl Leaf {
+    /// Makes a leaf, or says why there is none.
+    pub fn make(name: &str) -> Result<Self, String> {
+        let parent = own_folder().ok_or("no cgroup v2 is mounted")?;
+        let path = parent.join(format!("ledger-{name}"));
+        fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let made = Self::open(path.clone());
+        if made.is_err() {
+            let _ = fs::remove_dir(&path);
+        }
+        made
+    }
+
+    /// A leaf that somebody else made: what a dead owner left.
+    pub fn open(path: PathBuf) -> Result<Self, String> {
+        let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+        let folder = rustix::fs::open(&path, flags, rustix::fs::Mode::empty())
+            .map_err(|error| format!("{}: {}", path.display(), io::Error::from(error)))?;
+        if !path.join("cgroup.procs").exists() {
+            return Err(format!("{}: not a cgroup", path.display()));
+        }
+        Ok(Self { path, folder })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn folder(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+
+    /// Whether any process is inside, at any depth. Zombies do not count.
+    pub fn is_populated(&self) -> io::Result<bool> {
+        let events = keyed(&self.path.join("cgroup.events"))?;
+        Ok(events.get("populated").is_none_or(|&populated| populated != 0))
+    }
+
+    /// Every process inside, at any depth.
+    pub fn pids(&self) -> io::Result<Vec<i32>> {
+        let mut found = Vec::new();
+        self.each_group(&mut |group| {
+            let text = fs::read_to_string(group.join("cgroup.procs"))?;
+            // A process of another pid namespace reads as 0.
+            found.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()).filter(|&pid| pid > 0));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn each_group(&self, visit: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+        let mut open = vec![self.path.clone()];
+        while let Some(group) = open.pop() {
+            match visit(&group) {
+                // A threaded or removed group below ours holds no process of its own.
+                Err(error) if group != self.path && is_gone(&error) => continue,
+                other => other?,
+            }
+            if let Ok(entries) = fs::read_dir(&group) {
+                open.extend(entries.flatten().filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Kills everything inside at once, forks included. Linux 5.14.
+    pub fn kill(&self) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.kill"), "1")
+    }
+
+    pub fn freeze(&self) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.freeze"), "1")
+    }
+
+    pub fn thaw(&self) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.freeze"), "0")
+    }
+
+    /// Moves one process out, to the cgroup above.
+    pub fn release(&self, pid: i32) -> io::Result<()> {
+        match self.path.parent() {
+            Some(parent) => fs::write(parent.join("cgroup.procs"), pid.to_string()),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    pub fn cpu_s(&self) -> Option<f64> {
+        let usage = *keyed(&self.path.join("cpu.stat")).ok()?.get("usage_usec")?;
+        Some(usage as f64 / 1e6)
+    }
+
+    /// Absent where the memory controller is not handed down to us.
+    pub fn memory_peak_mib(&self) -> Option<f64> {
+        number(&self.path.join("memory.peak")).map(|bytes| bytes as f64 / 1_048_576.0)
+    }
+
+    pub fn process_peak(&self) -> Option<u64> {
+        number(&self.path.join("pids.peak"))
+    }
+
+    /// Bytes read and written, where the io controller is handed down to us.
+    pub fn io_bytes(&self) -> Option<(u64, u64)> {
+        let text = fs::read_to_string(self.path.join("io.stat")).ok()?;
+        let sum = |key: &str| text.split_ascii_whitespace().filter_map(|word| word.strip_prefix(key)?.parse::<u64>().ok()).sum();
+        Some((sum("rbytes="), sum("wbytes=")))
+    }
+
+    /// How often the kernel killed a process inside for memory.
+    pub fn oom_kills(&self) -> Option<u64> {
+        keyed(&self.path.join("memory.events")).ok()?.get("oom_kill").copied()
+    }
+}
+
+impl Drop for Leaf {
+    fn drop(&mut self) {
+        // Groups that the file made inside go first; what is populated stays, and the sweep has said so.
+        let mut inside = Vec::new();
+        let _ = self.each_group(&mut |group| {
+            inside.push(group.to_owned());
+            Ok(())
+        });
+        for group in inside.iter().rev() {
+            let _ = fs::remove_dir(group);
+        }
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP))
+}
+
+/// `memory.events` and the two sizes of the cgroup ledger itself is in: current and max, in bytes. `max` is absent when unlimited.
+pub fn own_memory_events() -> Option<(BTreeMap<String, u64>, Option<u64>, Option<u64>)> {
+    let folder = own_folder()?;
+    let events = keyed(&folder.join("memory.events")).ok()?;
+    Some((events, number(&folder.join("memory.current")), number(&folder.join("memory.max"))))
+}
+
+/// The folder of the cgroup v2 that this process is in.
+fn own_folder() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let (root, mount) = mounts.lines().find_map(cgroup2_mount)?;
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    // What is mounted may itself begin below the root of the hierarchy (a container).
+    let inside = own.strip_prefix(root.trim_end_matches('/')).unwrap_or(own);
+    let folder = Path::new(&mount).join(inside.trim_start_matches('/'));
+    folder.join("cgroup.procs").exists().then_some(folder)
+}
+
+/// Root and mount point of a line of mountinfo, if it is a cgroup v2 mount.
+fn cgroup2_mount(line: &str) -> Option<(String, String)> {
+    let (left, right) = line.split_once(" - ")?;
+    if right.split(' ').next() != Some("cgroup2") {
+        return None;
+    }
+    let mut fields = left.split(' ').skip(3);
+    Some((unescape(fields.next()?), unescape(fields.next()?)))
+}
+
+/// mountinfo writes a space as `\040`.
+fn unescape(text: &str) -> String {
+    text.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
+}
+
+fn number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// A file of lines `key number`.
+fn keyed(path: &Path) -> io::Result<BTreeMap<String, u64>> {
+    let text = fs::read_to_string(path)?;
+    let pair = |line: &str| {
+        let (key, value) = line.split_once(' ')?;
+        Some((key.to_owned(), value.trim().parse().ok()?))
+    };
+    Ok(text.lines().filter_map(pair).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cgroup2_mount;
+
+    #[test]
+    fn a_mount_is_found_by_its_type() {
+        let line = "30 24 0:27 / /sys/fs/cgroup/uni\\040fied rw,relatime shared:9 - cgroup2 cgroup2 rw";
+        assert_eq!(cgroup2_mount(line), Some(("/".to_owned(), "/sys/fs/cgroup/uni fied".to_owned())));
+        assert_eq!(cgroup2_mount("30 24 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu"), None);
+        assert_eq!(cgroup2_mount("nonsense"), None);
+    }
+}

@@ -1,0 +1,367 @@
+//! ledger's side of an owner: starts it, speaks to it, and takes over its tree if it is lost.
+//!
+//! ledger waits for nobody but its owners, each by its own number: a wait for any child would steal statuses.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command as Program};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::net::UnixStream;
+use tokio::task::JoinHandle;
+
+use super::output::Output;
+use super::wire::{Command, Hello, Reply, SpawnSpec};
+use super::{OWNER_WORD, adopted, takeover};
+use crate::core::ids::Token;
+use crate::core::pattern::Patterns;
+use crate::core::process::{Exit, ProcessId, Swept, TreeUse};
+use crate::core::stop::StopOrder;
+use crate::host::process;
+use crate::host::tree::Mechanism;
+
+/// Whether the file gets a terminal as its standard streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Terminal {
+    #[default]
+    None,
+    Pseudo,
+}
+
+/// What an owner has to know before its file is known.
+#[derive(Debug, Clone)]
+pub struct OwnerSettings {
+    /// The program to run as the owner; `None` for this very executable, also when its file has been replaced meanwhile.
+    pub program: Option<PathBuf>,
+    pub token: Token,
+    /// Mechanisms that are forced off.
+    pub disabled: Vec<Mechanism>,
+    pub allow_leftover: Patterns,
+    pub terminal: Terminal,
+    /// Where the owner writes down what it swept if ledger dies: one JSON line.
+    pub obituary: Option<PathBuf>,
+}
+
+impl OwnerSettings {
+    pub fn new(token: Token) -> Self {
+        Self {
+            program: None,
+            token,
+            disabled: Vec::new(),
+            allow_leftover: Patterns::default(),
+            terminal: Terminal::None,
+            obituary: None,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OwnerError {
+    #[error("the owner of a file could not be started from {program}: {source}")]
+    Launch { program: String, source: io::Error },
+    #[error("the owner of a file is gone")]
+    Lost,
+}
+
+/// What an owner has to tell.
+#[derive(Debug)]
+pub enum Report {
+    Started {
+        id: ProcessId,
+        containment: String,
+    },
+    SpawnFailed {
+        errno: Option<i32>,
+        text: String,
+    },
+    LeaderExited {
+        exit: Exit,
+        used: TreeUse,
+        /// A signal of ours went out before the leader was reaped; without one its own status stands.
+        signalled: bool,
+        /// The kernel killed it for memory.
+        oom: bool,
+    },
+    Swept(Swept, TreeUse),
+    /// The owner ended without being told to. A sweep now is done by ledger itself.
+    OwnerLost,
+}
+
+/// A running owner.
+#[derive(Debug)]
+pub struct Owner {
+    id: ProcessId,
+    child: Option<Child>,
+    link: Link,
+    pub stdout: Option<Output>,
+    /// `None` on a terminal, which has one stream.
+    pub stderr: Option<Output>,
+    settings: OwnerSettings,
+    containment: String,
+    leaf: Option<PathBuf>,
+    leader: Option<ProcessId>,
+    swept: bool,
+    lost: bool,
+    hurry: Arc<AtomicBool>,
+    takeover: Option<JoinHandle<Swept>>,
+}
+
+impl Owner {
+    /// Starts an owner. Needs a tokio runtime; costs about a millisecond, which can be spent while the file before is running.
+    pub fn launch(settings: &OwnerSettings) -> Result<Self, OwnerError> {
+        let program = settings.program.clone().unwrap_or_else(|| PathBuf::from("/proc/self/exe"));
+        let failed = |source| OwnerError::Launch { program: program.display().to_string(), source };
+        adopted::become_subreaper();
+        adopted::reap();
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(failed)?;
+        let (stdout, stderr, ends) = Output::open(settings.terminal).map_err(failed)?;
+        let mut command = Program::new(&program);
+        command.arg0("ledger").arg(OWNER_WORD).stdin(OwnedFd::from(theirs)).stdout(ends.stdout).stderr(ends.stderr);
+        let child = command.spawn().map_err(failed)?;
+        // The command still holds the far ends of the pipes, and they must be the owner's alone.
+        drop(command);
+        let pid = child.id() as i32;
+        adopted::add_owner(pid);
+        let start = process::stat(pid).map_or(0, |stat| stat.id.start);
+        ours.set_nonblocking(true).map_err(failed)?;
+        let stream = UnixStream::from_std(ours).map_err(failed)?;
+        let mut owner = Self {
+            id: ProcessId { pid, start },
+            child: Some(child),
+            link: Link::new(stream),
+            stdout: Some(stdout),
+            stderr,
+            settings: settings.clone(),
+            containment: String::new(),
+            leaf: None,
+            leader: None,
+            swept: false,
+            lost: false,
+            hurry: Arc::new(AtomicBool::new(false)),
+            takeover: None,
+        };
+        owner.link.queue(&Hello {
+            token: settings.token.0.clone(),
+            disabled: settings.disabled.clone(),
+            allow_leftover: settings.allow_leftover.clone(),
+            terminal: settings.terminal == Terminal::Pseudo,
+            obituary: settings.obituary.clone(),
+        });
+        Ok(owner)
+    }
+
+    pub fn id(&self) -> ProcessId {
+        self.id
+    }
+
+    /// The mechanisms in force, such as `cgroup+subreaper`. Empty until the file has started.
+    pub fn containment(&self) -> &str {
+        &self.containment
+    }
+
+    /// Starts the file's program. The answer is `Report::Started` or `Report::SpawnFailed`.
+    pub fn start(&mut self, spec: SpawnSpec) {
+        self.link.queue(&Command::Start(spec));
+    }
+
+    /// Brings the tree to its end and proves it. The answer is `Report::Swept`.
+    pub fn sweep(&mut self, order: StopOrder) {
+        if !self.lost {
+            self.link.queue(&Command::Sweep(order));
+            return;
+        }
+        let lost = takeover::Lost {
+            token: self.settings.token.clone(),
+            disabled: self.settings.disabled.clone(),
+            allow_leftover: self.settings.allow_leftover.clone(),
+            leaf: self.leaf.take(),
+            leader: self.leader,
+            since: self.id.start,
+            hurry: Arc::clone(&self.hurry),
+        };
+        self.takeover = Some(tokio::task::spawn_blocking(move || takeover::sweep(order, lost)));
+    }
+
+    /// Stops the tree where it stands.
+    pub fn pause(&mut self) {
+        self.link.queue(&Command::Pause);
+    }
+
+    pub fn resume(&mut self) {
+        self.link.queue(&Command::Resume);
+    }
+
+    /// A second signal: a sweep under way, or the next one, gives no grace.
+    pub fn kill_now(&mut self) {
+        self.hurry.store(true, Ordering::Relaxed);
+        self.link.queue(&Command::KillNow);
+    }
+
+    /// The next report. May be dropped and called again without losing one. Once everything has been told it waits for ever.
+    pub async fn next(&mut self) -> Report {
+        loop {
+            if let Some(reply) = self.link.take_reply() {
+                if let Some(report) = self.translate(reply) {
+                    return report;
+                }
+                continue;
+            }
+            if self.link.closed && !self.lost && !self.swept {
+                self.lost = true;
+                return Report::OwnerLost;
+            }
+            tokio::select! {
+                () = self.link.exchange() => {}
+                swept = finished(&mut self.takeover) => {
+                    self.takeover = None;
+                    self.swept = true;
+                    return Report::Swept(swept, TreeUse::default());
+                }
+            }
+        }
+    }
+
+    fn translate(&mut self, reply: Reply) -> Option<Report> {
+        match reply {
+            Reply::Ready { containment, leaf, notes } => {
+                for note in notes {
+                    tracing::debug!(note, "no cgroup for this file");
+                }
+                self.containment = containment;
+                self.leaf = leaf;
+                None
+            }
+            Reply::Started { id } => {
+                self.leader = Some(id);
+                Some(Report::Started { id, containment: self.containment.clone() })
+            }
+            Reply::SpawnFailed { errno, text } => Some(Report::SpawnFailed { errno, text }),
+            Reply::LeaderExited { exit, used, signalled, oom } => Some(Report::LeaderExited { exit, used, signalled, oom }),
+            Reply::Swept { swept, used, survivors } => {
+                self.swept = true;
+                adopted::expect(&survivors);
+                Some(Report::Swept(swept, used))
+            }
+        }
+    }
+}
+
+impl Owner {
+    /// Closes the link and waits until the owner has ended. One that has not swept kills its tree first.
+    pub async fn close(mut self) {
+        self.link.stream = None;
+        if let Some(child) = self.child.take() {
+            let pid = self.id.pid;
+            // It fails only when the runtime is shutting down, and then nobody needs the answer.
+            let _ = tokio::task::spawn_blocking(move || wait_for(child, pid)).await;
+        }
+    }
+}
+
+impl Drop for Owner {
+    /// As `close`, but somebody else waits: an owner ends within milliseconds, and the next file need not wait for that.
+    fn drop(&mut self) {
+        self.link.stream = None;
+        if let Some(child) = self.child.take() {
+            let pid = self.id.pid;
+            std::thread::spawn(move || wait_for(child, pid));
+        }
+    }
+}
+
+fn wait_for(mut child: Child, pid: i32) {
+    let _ = child.wait();
+    adopted::remove_owner(pid);
+}
+
+async fn finished(task: &mut Option<JoinHandle<Swept>>) -> Swept {
+    match task {
+        Some(handle) => match handle.await {
+            Ok(swept) => swept,
+            Err(error) => takeover::unproved(format!("the sweep of a lost owner's tree broke off: {error}")),
+        },
+        None => pending().await,
+    }
+}
+
+/// The socket to the owner. Nothing is lost when `exchange` is dropped half-way: what was read and what is unsent stay here.
+#[derive(Debug)]
+struct Link {
+    stream: Option<UnixStream>,
+    unread: Vec<u8>,
+    unsent: VecDeque<u8>,
+    closed: bool,
+}
+
+impl Link {
+    fn new(stream: UnixStream) -> Self {
+        Self { stream: Some(stream), unread: Vec::new(), unsent: VecDeque::new(), closed: false }
+    }
+
+    fn queue<T: serde::Serialize>(&mut self, message: &T) {
+        let line = serde_json::to_vec(message).expect("commands are plain data with string keys");
+        self.unsent.extend(line);
+        self.unsent.push_back(b'\n');
+        self.send();
+    }
+
+    /// Sends as much as goes without waiting.
+    fn send(&mut self) {
+        let Some(stream) = &self.stream else { return };
+        while !self.unsent.is_empty() {
+            match stream.try_write(self.unsent.as_slices().0) {
+                Ok(count) => drop(self.unsent.drain(..count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // The owner is gone, which reading says too.
+                Err(_) => self.unsent.clear(),
+            }
+        }
+    }
+
+    /// Waits until something could be read or written, and does it.
+    async fn exchange(&mut self) {
+        let Some(stream) = self.stream.as_ref().filter(|_| !self.closed) else { return pending().await };
+        let mut interest = tokio::io::Interest::READABLE;
+        if !self.unsent.is_empty() {
+            interest = interest | tokio::io::Interest::WRITABLE;
+        }
+        let Ok(ready) = stream.ready(interest).await else {
+            self.closed = true;
+            return;
+        };
+        if ready.is_readable() {
+            self.receive();
+        }
+        if ready.is_writable() {
+            self.send();
+        }
+    }
+
+    fn receive(&mut self) {
+        let Some(stream) = &self.stream else { return };
+        let mut chunk = [0_u8; 16 * 1024];
+        match stream.try_read(&mut chunk) {
+            Ok(0) => self.closed = true,
+            Ok(count) => self.unread.extend_from_slice(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => self.closed = true,
+        }
+    }
+
+    fn take_reply(&mut self) -> Option<Reply> {
+        loop {
+            let end = self.unread.iter().position(|&byte| byte == b'\n')?;
+            let rest = self.unread.split_off(end + 1);
+            let line = std::mem::replace(&mut self.unread, rest);
+            match serde_json::from_slice(&line) {
+                Ok(reply) => return Some(reply),
+                Err(error) => tracing::warn!(%error, "a line of the owner could not be read"),
+            }
+        }
+    }
+}

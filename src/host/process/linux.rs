@@ -1,0 +1,249 @@
+//! Linux: everything out of /proc.
+
+use std::io;
+use std::path::Path;
+
+use crate::core::process::ProcessId;
+
+/// `/proc/PID/stat`, as far as it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    pub id: ProcessId,
+    pub ppid: i32,
+    pub session: i32,
+    /// The kernel's letter: R, S, D, T, t, Z, X, I.
+    pub state: char,
+    pub comm: String,
+    /// User and system time, in clock ticks.
+    pub cpu_ticks: u64,
+    pub rss_pages: u64,
+    pub threads: u64,
+    pub is_kernel_thread: bool,
+}
+
+impl Stat {
+    /// A process whose first thread has ended while others run on shows Z too, and is alive.
+    pub fn is_gone(&self) -> bool {
+        matches!(self.state, 'Z' | 'X' | 'x') && self.threads <= 1
+    }
+
+    pub fn cpu_s(&self) -> f64 {
+        self.cpu_ticks as f64 / rustix::param::clock_ticks_per_second() as f64
+    }
+
+    pub fn rss_mib(&self) -> f64 {
+        rss_mib(self.rss_pages)
+    }
+}
+
+pub fn rss_mib(pages: u64) -> f64 {
+    pages as f64 * rustix::param::page_size() as f64 / 1_048_576.0
+}
+
+/// Why nothing could be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// There is no such process.
+    Gone,
+    /// It exists and may not be looked at: another user's, under `hidepid` or without the right to trace it.
+    Denied,
+    /// This kernel has no such file.
+    Unsupported,
+}
+
+/// Set in `flags` of a kernel thread (include/linux/sched.h).
+const PF_KTHREAD: u64 = 0x0020_0000;
+
+pub fn stat(pid: i32) -> Result<Stat, Unread> {
+    let text = std::fs::read(format!("/proc/{pid}/stat")).map_err(|error| unread(&error, pid))?;
+    parse_stat(&text).ok_or(Unread::Gone)
+}
+
+fn parse_stat(text: &[u8]) -> Option<Stat> {
+    // The name is in parentheses and may itself hold parentheses and spaces.
+    let open = text.iter().position(|&byte| byte == b'(')?;
+    let close = text.iter().rposition(|&byte| byte == b')')?;
+    let pid = std::str::from_utf8(&text[..open]).ok()?.trim().parse().ok()?;
+    let comm = String::from_utf8_lossy(text.get(open + 1..close)?).into_owned();
+    let rest = std::str::from_utf8(text.get(close + 1..)?).ok()?;
+    // Field 3 of proc(5), the state, is number 0 here.
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    Some(Stat {
+        id: ProcessId { pid, start: number(22)? },
+        ppid: fields.get(1)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
+        state: fields.first()?.chars().next()?,
+        comm,
+        cpu_ticks: number(14)?.saturating_add(number(15)?),
+        rss_pages: number(24)?,
+        threads: number(20)?,
+        is_kernel_thread: number(9)? & PF_KTHREAD != 0,
+    })
+}
+
+/// Under `hidepid` another user's process looks absent; `kill(pid, 0)` tells the two apart.
+fn unread(error: &io::Error, pid: i32) -> Unread {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ESRCH) if exists(pid) => Unread::Denied,
+        Some(libc::ENOENT | libc::ESRCH) => Unread::Gone,
+        _ => Unread::Denied,
+    }
+}
+
+fn exists(pid: i32) -> bool {
+    let Some(pid) = rustix::process::Pid::from_raw(pid) else { return false };
+    rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::PERM)
+}
+
+/// Whether exactly this process still exists and has not ended.
+pub fn is_alive(id: ProcessId) -> bool {
+    stat(id.pid).is_ok_and(|stat| stat.id == id && !stat.is_gone())
+}
+
+/// The children of every thread of a process; the kernel lists a child under the thread that made it.
+pub fn children(pid: i32) -> Result<Vec<i32>, Unread> {
+    let mut found = Vec::new();
+    for tid in numbered(Path::new(&format!("/proc/{pid}/task"))).map_err(|error| unread(&error, pid))? {
+        match std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")) {
+            Ok(text) => found.extend(text.split_ascii_whitespace().filter_map(|word| word.parse::<i32>().ok())),
+            Err(_) if !Path::new("/proc/thread-self/children").exists() => return Err(Unread::Unsupported),
+            // The thread has ended; its children were handed to another one, which the next scan sees.
+            Err(_) => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Every process number there is.
+pub fn all() -> io::Result<Vec<i32>> {
+    numbered(Path::new("/proc"))
+}
+
+fn numbered(folder: &Path) -> io::Result<Vec<i32>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        if let Some(number) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) {
+            found.push(number);
+        }
+    }
+    Ok(found)
+}
+
+/// The path of the executable. A deleted file keeps its name, without the kernel's remark.
+pub fn exe_path(pid: i32) -> Result<String, Unread> {
+    let path = std::fs::read_link(format!("/proc/{pid}/exe")).map_err(|error| unread(&error, pid))?;
+    let text = path.to_string_lossy();
+    Ok(text.strip_suffix(" (deleted)").unwrap_or(&text).to_owned())
+}
+
+/// At most this much of a command line is kept.
+const ARGV_LIMIT: usize = 1024;
+
+/// The command line, its words joined by spaces.
+///
+/// Reading it takes the memory lock of the process, and a thread in uninterruptible sleep may hold that lock for ever; so it is not
+/// read while any thread is in that state.
+pub fn argv(pid: i32) -> Option<Vec<String>> {
+    if any_thread_uninterruptible(pid) {
+        return None;
+    }
+    let bytes = read_head(&format!("/proc/{pid}/cmdline"), ARGV_LIMIT)?;
+    let trimmed = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+    if trimmed.is_empty() {
+        return None;
+    }
+    Some(trimmed.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect())
+}
+
+fn any_thread_uninterruptible(pid: i32) -> bool {
+    let Ok(threads) = numbered(Path::new(&format!("/proc/{pid}/task"))) else { return false };
+    threads.into_iter().any(|tid| {
+        std::fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok().and_then(|text| parse_stat(&text)).is_some_and(|s| s.state == 'D')
+    })
+}
+
+fn read_head(path: &str, limit: usize) -> Option<Vec<u8>> {
+    use std::io::Read as _;
+    let mut bytes = Vec::with_capacity(limit);
+    std::fs::File::open(path).ok()?.take(limit as u64).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// Whether the process was started with `LEDGER_TOKEN=token` in its environment.
+pub fn carries_token(pid: i32, token: &str) -> Result<bool, Unread> {
+    let wanted = format!("LEDGER_TOKEN={token}");
+    let bytes = environ(pid)?;
+    Ok(bytes.split(|&byte| byte == 0).any(|entry| entry == wanted.as_bytes()))
+}
+
+/// The environment the process was started with, at most 256 KiB of it. It is guarded like the command line.
+pub fn environ(pid: i32) -> Result<Vec<u8>, Unread> {
+    use std::io::Read as _;
+    if any_thread_uninterruptible(pid) {
+        return Err(Unread::Denied);
+    }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(format!("/proc/{pid}/environ")).map_err(|error| unread(&error, pid))?;
+    file.take(256 * 1024).read_to_end(&mut bytes).map_err(|error| unread(&error, pid))?;
+    Ok(bytes)
+}
+
+/// Whether the real user of a process is the real user of this one. `status` is readable where the environment is not.
+pub fn is_our_users(pid: i32) -> bool {
+    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    let uid = text.lines().find_map(|line| line.strip_prefix("Uid:")?.split_ascii_whitespace().next()?.parse::<u32>().ok());
+    uid == Some(rustix::process::getuid().as_raw())
+}
+
+/// The kernel function the process sleeps in.
+pub fn wait_channel(pid: i32) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/wchan")).ok()?;
+    let name = text.trim();
+    (!name.is_empty() && name != "0").then(|| name.to_owned())
+}
+
+/// How many processes of this host the kernel has killed for memory since the boot.
+pub fn host_oom_kills() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/vmstat").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+}
+
+/// Seconds since a process with this start time was born.
+pub fn age_s(start_ticks: u64, boot_ms: u64) -> f64 {
+    let born = start_ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
+    (boot_ms as f64 / 1000.0 - born).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_is_read_whole() {
+        let line = b"42 (a) b (c) S 7 42 41 0 -1 2097152 0 0 0 0 5 6 0 0 20 0 1 0 987 1000 33 0\n";
+        let stat = parse_stat(line).expect("a valid line");
+        assert_eq!(stat.id, ProcessId { pid: 42, start: 987 });
+        assert_eq!((stat.ppid, stat.session, stat.state), (7, 41, 'S'));
+        assert_eq!((stat.comm.as_str(), stat.cpu_ticks, stat.rss_pages), ("a) b (c", 11, 33));
+        assert!(stat.is_kernel_thread);
+    }
+
+    #[test]
+    fn garbage_is_no_process() {
+        for line in [&b""[..], b"42", b"42 (a", b") (", b"42 (a) S 1", b"x (a) S 1 2 3"] {
+            assert_eq!(parse_stat(line), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn we_see_ourselves() {
+        let pid = std::process::id() as i32;
+        let own = stat(pid).expect("our own stat");
+        assert!(is_alive(own.id));
+        assert!(!is_alive(ProcessId { start: own.id.start + 1, ..own.id }));
+        assert!(argv(pid).is_some());
+        assert!(exe_path(pid).expect("our own exe").starts_with('/'));
+        assert!(all().expect("/proc").contains(&pid));
+    }
+}
