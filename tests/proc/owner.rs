@@ -1,7 +1,10 @@
 use ci_ledger::core::outcome::Cleanup;
 use ci_ledger::core::process::Exit;
 
-use super::driver::{run, sh};
+use super::driver::{exited, read_until, run, settings, sh, started, swept};
+use ci_ledger::core::moment::Secs;
+use ci_ledger::core::stop::StopOrder;
+use ci_ledger::host::owner::Owner;
 
 #[tokio::test]
 async fn a_clean_file_is_swept_clean() {
@@ -19,4 +22,30 @@ async fn a_leftover_that_ignores_term_is_killed_and_named() {
     eprintln!("{swept:?}");
     assert_eq!(swept.cleanup, Cleanup::Clean);
     assert!(swept.escalated);
+}
+
+#[tokio::test]
+async fn output_arrives_and_a_leader_that_ignores_term_is_killed() {
+    let mut owner = Owner::launch(&settings()).unwrap();
+    started(&mut owner, sh("trap '' TERM; echo ready; while :; do sleep 0.05; done")).await;
+    let mut stdout = owner.stdout.take().unwrap();
+    read_until(&mut stdout, |text| text == "ready\n").await;
+    let (swept, _) = swept(&mut owner, StopOrder::ask(Secs::from_millis(200))).await;
+    assert_eq!(swept.cleanup, Cleanup::Clean);
+    assert!(swept.escalated);
+    owner.close().await;
+}
+
+#[tokio::test]
+async fn a_terminal_is_a_terminal() {
+    let mut owner =
+        Owner::launch(&ci_ledger::host::owner::OwnerSettings { terminal: ci_ledger::host::owner::Terminal::Pseudo, ..settings() })
+            .unwrap();
+    started(&mut owner, sh("test -t 0 && test -t 1 && test -t 2 && echo yes; tty </dev/tty")).await;
+    let mut stdout = owner.stdout.take().unwrap();
+    let shown = read_until(&mut stdout, |text| text.contains("/dev/tty")).await;
+    assert!(shown.starts_with("yes"), "{shown}");
+    assert_eq!(exited(&mut owner).await, Exit::Code(0));
+    swept(&mut owner, StopOrder::ask(Secs::from_millis(200))).await;
+    owner.close().await;
 }

@@ -16,7 +16,6 @@ use super::wire::{Command, Hello, Reply, SpawnSpec};
 use crate::core::process::{Exit, ProcessId, Swept};
 use crate::core::stop::{Reach, Scan, StopOrder};
 use crate::host::cgroup::Leaf;
-use crate::host::deliver::{Signal, deliver_all};
 use crate::host::spawn::{Placement, spawn};
 use crate::host::sweep::{Answers, Tree, Woken, perform};
 use crate::host::tree::{Children, Mechanism, OurTree, Root};
@@ -211,8 +210,7 @@ impl Owner {
         self.tree.release(&verdict.ends);
         let survivors = verdict.ends.iter().filter(|end| end.fate.is_alive()).map(|end| end.id).collect();
         let took = clock::now().since(began);
-        let swept =
-            Swept { cleanup: verdict.cleanup, leftovers, foreign: Vec::new(), escalated: verdict.escalated, notes, took };
+        let swept = Swept { cleanup: verdict.cleanup, leftovers, foreign: Vec::new(), escalated: verdict.escalated, notes, took };
         (swept, survivors)
     }
 
@@ -283,7 +281,7 @@ impl Tree for Owner {
 
     fn term(&mut self, ids: &[ProcessId]) -> Answers {
         self.signalled = true;
-        deliver_all(ids, Signal::Term)
+        self.tree.term(ids)
     }
 
     fn freeze(&mut self, ids: &[ProcessId], reach: Reach) {
@@ -330,6 +328,8 @@ impl Link {
             }
         }
         let line = self.take_line().unwrap_or_default();
+        // The first command may have come in one piece with it.
+        self.take_commands();
         Ok(serde_json::from_slice(&line)?)
     }
 
@@ -338,6 +338,10 @@ impl Link {
             self.closed = true;
             return;
         }
+        self.take_commands();
+    }
+
+    fn take_commands(&mut self) {
         while let Some(line) = self.take_line() {
             // ledger is this very program, so a line that cannot be read is a torn one: ledger died while it wrote.
             if let Ok(command) = serde_json::from_slice(&line) {
@@ -414,7 +418,8 @@ fn child_signals() -> io::Result<OwnedFd> {
         libc::sigemptyset(blocked.as_mut_ptr());
         libc::sigemptyset(children.as_mut_ptr());
         libc::sigaddset(children.as_mut_ptr(), libc::SIGCHLD);
-        for signal in [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP, libc::SIGUSR1, libc::SIGUSR2]
+        for signal in
+            [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP, libc::SIGUSR1, libc::SIGUSR2]
         {
             libc::sigaddset(blocked.as_mut_ptr(), signal);
         }

@@ -14,7 +14,6 @@ use crate::core::process::{ProcessId, Swept};
 use crate::core::stop::{Reach, Scan, StopOrder};
 use crate::host::cgroup::Leaf;
 use crate::host::clock;
-use crate::host::deliver::{Signal, deliver_all};
 use crate::host::sweep::{Answers, Tree, Woken, perform};
 use crate::host::tree::{Children, Mechanism, OurTree, Root};
 
@@ -82,7 +81,7 @@ impl Tree for LostTree {
     }
 
     fn term(&mut self, ids: &[ProcessId]) -> Answers {
-        deliver_all(ids, Signal::Term)
+        self.tree.term(ids)
     }
 
     fn freeze(&mut self, ids: &[ProcessId], reach: Reach) {

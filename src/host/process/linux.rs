@@ -159,7 +159,10 @@ pub fn argv(pid: i32) -> Option<Vec<String>> {
 fn any_thread_uninterruptible(pid: i32) -> bool {
     let Ok(threads) = numbered(Path::new(&format!("/proc/{pid}/task"))) else { return false };
     threads.into_iter().any(|tid| {
-        std::fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok().and_then(|text| parse_stat(&text)).is_some_and(|s| s.state == 'D')
+        std::fs::read(format!("/proc/{pid}/task/{tid}/stat"))
+            .ok()
+            .and_then(|text| parse_stat(&text))
+            .is_some_and(|s| s.state == 'D')
     })
 }
 

@@ -21,13 +21,13 @@ pub struct Placement<'a> {
 /// Starts `command` (its standard streams are set by the caller) and returns its number, or why its program could not be started.
 pub fn spawn(command: &mut Command, placement: Placement<'_>) -> io::Result<i32> {
     let (mut reader, writer) = io::pipe()?;
-    let pid = match placement.leaf.map(clone_into) {
-        Some(Ok(pid)) => pid,
+    let (pid, still_outside) = match placement.leaf.map(clone_into) {
+        Some(Ok(pid)) => (pid, None),
         // An old kernel or a filter: fork, and move in below.
-        Some(Err(_)) | None => fork()?,
+        Some(Err(_)) | None => (fork()?, placement.leaf),
     };
     if pid == 0 {
-        let error = become_child(command, placement);
+        let error = become_child(command, placement, still_outside);
         let code = error.raw_os_error().unwrap_or(libc::EINVAL);
         // The parent reads end of file if even this fails, and then sees exit status 127.
         let _ = (&writer).write_all(&code.to_ne_bytes());
@@ -48,7 +48,7 @@ pub fn spawn(command: &mut Command, placement: Placement<'_>) -> io::Result<i32>
 }
 
 /// Returns only when the program could not be started.
-fn become_child(command: &mut Command, placement: Placement<'_>) -> io::Error {
+fn become_child(command: &mut Command, placement: Placement<'_>, leaf: Option<BorrowedFd<'_>>) -> io::Error {
     if let Err(error) = rustix::process::setsid() {
         return error.into();
     }
@@ -57,7 +57,7 @@ fn become_child(command: &mut Command, placement: Placement<'_>) -> io::Error {
     {
         return error.into();
     }
-    if let Some(leaf) = placement.leaf {
+    if let Some(leaf) = leaf {
         enter(leaf);
     }
     raise_oom_score(placement.oom_raise);
@@ -65,8 +65,7 @@ fn become_child(command: &mut Command, placement: Placement<'_>) -> io::Error {
     command.exec()
 }
 
-/// A second entry into the leaf one is in already costs 20 µs; for a plain fork it is the way in. A refusal leaves the child where it
-/// is, and the subreaper still owns it.
+/// A refusal leaves the child where it is, and the subreaper still owns it.
 fn enter(leaf: BorrowedFd<'_>) {
     let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
     if let Ok(procs) = rustix::fs::openat(leaf, c"cgroup.procs", flags, rustix::fs::Mode::empty()) {

@@ -45,6 +45,8 @@ pub struct OurTree {
     details: HashMap<ProcessId, Details>,
     in_leaf: BTreeSet<i32>,
     paused: Vec<ProcessId>,
+    /// A signal has been sent: from then on a process shows its end, not its life.
+    signalled: bool,
 }
 
 /// What one pass over the tree adds up to.
@@ -71,6 +73,7 @@ impl OurTree {
             details: HashMap::new(),
             in_leaf: BTreeSet::new(),
             paused: Vec::new(),
+            signalled: false,
         }
     }
 
@@ -263,12 +266,21 @@ impl OurTree {
                 () if spared.contains(&stat.id.pid) => Role::Spared,
                 () => Role::Other,
             };
-            if role != Role::Leader && !stat.is_gone() && self.details.len() < LISTED {
-                self.details.entry(stat.id).or_insert_with(|| details(stat, boot_ms));
+            if role != Role::Leader && !stat.is_gone() {
+                self.look_closely(stat, boot_ms);
             }
             seen.push(Seen { id: stat.id, ours_by: *ours_by, activity: activity(stat), role });
         }
         seen
+    }
+
+    /// A process that is seen between fork and exec still shows its parent's program, so a young one is looked at again.
+    fn look_closely(&mut self, stat: &Stat, boot_ms: u64) {
+        let known = self.details.get(&stat.id);
+        let settled = known.is_some_and(|known| self.signalled || known.age_s.is_none_or(|age| age > 1.0));
+        if !settled && (known.is_some() || self.details.len() < LISTED) {
+            self.details.insert(stat.id, details(stat, boot_ms));
+        }
     }
 
     /// What `--allow-leftover` matches, and all that descends from it: a build server without its workers is no build server.
@@ -294,12 +306,19 @@ impl OurTree {
         }
     }
 
-    pub fn freeze(&self, ids: &[ProcessId], reach: Reach) {
+    pub fn term(&mut self, ids: &[ProcessId]) -> Answers {
+        self.signalled = true;
+        deliver_all(ids, Signal::Term)
+    }
+
+    pub fn freeze(&mut self, ids: &[ProcessId], reach: Reach) {
+        self.signalled = true;
         let one_by_one = self.reach(ids, reach, Leaf::freeze);
         let _ = deliver_all(&one_by_one, Signal::Stop);
     }
 
-    pub fn kill(&self, ids: &[ProcessId], reach: Reach) -> Answers {
+    pub fn kill(&mut self, ids: &[ProcessId], reach: Reach) -> Answers {
+        self.signalled = true;
         deliver_all(&self.reach(ids, reach, Leaf::kill), Signal::Kill)
     }
 
@@ -307,9 +326,7 @@ impl OurTree {
     fn reach(&self, ids: &[ProcessId], reach: Reach, act: fn(&Leaf) -> std::io::Result<()>) -> Vec<ProcessId> {
         let whole = reach == Reach::Whole && self.has(Mechanism::CgroupKill);
         match &self.leaf {
-            Some(leaf) if whole && act(leaf).is_ok() => {
-                ids.iter().filter(|id| !self.in_leaf.contains(&id.pid)).copied().collect()
-            }
+            Some(leaf) if whole && act(leaf).is_ok() => ids.iter().filter(|id| !self.in_leaf.contains(&id.pid)).copied().collect(),
             _ => ids.to_vec(),
         }
     }
