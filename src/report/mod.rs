@@ -3,11 +3,14 @@
 //! Nothing in here reads evidence, a clock, the environment or a terminal, and nothing imports another layer than `core`. Every string of
 //! a row may be hostile: it goes through `escape` on its way out.
 
+mod cases;
+pub mod ctrf;
 pub mod escape;
 #[cfg(test)]
 mod fixtures;
 pub mod github;
 pub mod json;
+pub mod junit;
 pub mod markdown;
 pub mod ndjson;
 pub mod progress;
