@@ -6,8 +6,11 @@
 pub mod cgroup;
 pub mod clock;
 pub mod deliver;
+pub mod identity;
 pub mod owner;
 pub mod process;
+pub mod sampler;
 pub mod spawn;
 pub mod sweep;
+pub mod table;
 pub mod tree;

@@ -6,6 +6,8 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use crate::core::sample::CgroupMemory;
+
 /// A leaf made for one file, below the cgroup ledger itself is in. Its folder is removed on drop, which fails while it is populated.
 #[derive(Debug)]
 pub struct Leaf {
@@ -144,11 +146,46 @@ fn is_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP))
 }
 
-/// `memory.events` and the two sizes of the cgroup ledger itself is in: current and max, in bytes. `max` is absent when unlimited.
-pub fn own_memory_events() -> Option<(BTreeMap<String, u64>, Option<u64>, Option<u64>)> {
-    let folder = own_folder()?;
+/// Memory of the cgroup ledger itself is in, out of v2 or else v1. `max` is absent when unlimited.
+pub fn own_memory() -> Option<CgroupMemory> {
+    own_folder().and_then(|folder| memory_v2(&folder)).or_else(memory_v1)
+}
+
+fn memory_v2(folder: &Path) -> Option<CgroupMemory> {
     let events = keyed(&folder.join("memory.events")).ok()?;
-    Some((events, number(&folder.join("memory.current")), number(&folder.join("memory.max"))))
+    let count = |key: &str| events.get(key).copied();
+    Some(CgroupMemory {
+        current_mib: number(&folder.join("memory.current")).map(mib),
+        max_mib: number(&folder.join("memory.max")).map(mib),
+        high: count("high"),
+        max: count("max"),
+        oom: count("oom"),
+        oom_kill: count("oom_kill"),
+    })
+}
+
+/// v1 counts how often the limit was hit and how often the kernel killed for it, and has no word for the rest.
+fn memory_v1() -> Option<CgroupMemory> {
+    /// v1 writes "no limit" as the largest page-aligned number.
+    const UNLIMITED: u64 = 1 << 62;
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.split_once(":memory:").map(|(_, path)| path))?;
+    let mounted = Path::new("/sys/fs/cgroup/memory");
+    // Inside a container the path of the host is not there, and the mount is the group itself.
+    let folder = mounted.join(own.trim_start_matches('/'));
+    let folder = if folder.join("memory.usage_in_bytes").exists() { folder } else { mounted.to_owned() };
+    Some(CgroupMemory {
+        current_mib: Some(mib(number(&folder.join("memory.usage_in_bytes"))?)),
+        max_mib: number(&folder.join("memory.limit_in_bytes")).filter(|&limit| limit < UNLIMITED).map(mib),
+        high: None,
+        max: number(&folder.join("memory.failcnt")),
+        oom: None,
+        oom_kill: keyed(&folder.join("memory.oom_control")).ok()?.get("oom_kill").copied(),
+    })
+}
+
+fn mib(bytes: u64) -> u64 {
+    bytes / (1024 * 1024)
 }
 
 /// The folder of the cgroup v2 that this process is in.

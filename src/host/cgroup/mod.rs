@@ -3,4 +3,4 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{Leaf, own_memory_events};
+pub use linux::{Leaf, own_memory};

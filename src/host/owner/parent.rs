@@ -328,7 +328,7 @@ impl Link {
         let Some(stream) = self.stream.as_ref().filter(|_| !self.closed) else { return pending().await };
         let mut interest = tokio::io::Interest::READABLE;
         if !self.unsent.is_empty() {
-            interest = interest | tokio::io::Interest::WRITABLE;
+            interest |= tokio::io::Interest::WRITABLE;
         }
         let Ok(ready) = stream.ready(interest).await else {
             self.closed = true;

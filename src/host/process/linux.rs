@@ -16,6 +16,8 @@ pub struct Stat {
     pub comm: String,
     /// User and system time, in clock ticks.
     pub cpu_ticks: u64,
+    /// The same of children it has waited for.
+    pub children_ticks: u64,
     pub rss_pages: u64,
     pub threads: u64,
     pub is_kernel_thread: bool,
@@ -28,12 +30,20 @@ impl Stat {
     }
 
     pub fn cpu_s(&self) -> f64 {
-        self.cpu_ticks as f64 / rustix::param::clock_ticks_per_second() as f64
+        seconds(self.cpu_ticks)
+    }
+
+    pub fn children_cpu_s(&self) -> f64 {
+        seconds(self.children_ticks)
     }
 
     pub fn rss_mib(&self) -> f64 {
         rss_mib(self.rss_pages)
     }
+}
+
+fn seconds(ticks: u64) -> f64 {
+    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 
 pub fn rss_mib(pages: u64) -> f64 {
@@ -76,6 +86,7 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
         state: fields.first()?.chars().next()?,
         comm,
         cpu_ticks: number(14)?.saturating_add(number(15)?),
+        children_ticks: number(16)?.saturating_add(number(17)?),
         rss_pages: number(24)?,
         threads: number(20)?,
         is_kernel_thread: number(9)? & PF_KTHREAD != 0,
@@ -180,6 +191,19 @@ pub fn carries_token(pid: i32, token: &str) -> Result<bool, Unread> {
     Ok(bytes.split(|&byte| byte == 0).any(|entry| entry == wanted.as_bytes()))
 }
 
+/// The value of `LEDGER_TOKEN` a process was started with; `None` also where its environment cannot be read.
+pub fn token_of(pid: i32) -> Option<String> {
+    let bytes = environ(pid).ok()?;
+    let value = bytes.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(b"LEDGER_TOKEN="))?;
+    Some(String::from_utf8_lossy(value).into_owned())
+}
+
+/// Resident memory, by the cheapest of the kernel's files.
+pub fn rss_mib_of(pid: i32) -> Option<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok().map(rss_mib)
+}
+
 /// The environment the process was started with, at most 256 KiB of it. It is guarded like the command line.
 pub fn environ(pid: i32) -> Result<Vec<u8>, Unread> {
     use std::io::Read as _;
@@ -214,8 +238,7 @@ pub fn host_oom_kills() -> Option<u64> {
 
 /// Seconds since a process with this start time was born.
 pub fn age_s(start_ticks: u64, boot_ms: u64) -> f64 {
-    let born = start_ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
-    (boot_ms as f64 / 1000.0 - born).max(0.0)
+    (boot_ms as f64 / 1000.0 - seconds(start_ticks)).max(0.0)
 }
 
 #[cfg(test)]

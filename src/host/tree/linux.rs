@@ -410,6 +410,7 @@ fn unknown_process(pid: i32) -> Stat {
         state: '?',
         comm: String::new(),
         cpu_ticks: 0,
+        children_ticks: 0,
         rss_pages: 0,
         threads: 1,
         is_kernel_thread: false,
