@@ -4,4 +4,5 @@ pub mod core;
 pub mod host;
 pub mod report;
 pub mod settings;
+pub mod sink;
 pub mod store;

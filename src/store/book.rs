@@ -10,10 +10,11 @@ use rusqlite::Connection;
 use crate::core::chain::Stored;
 use crate::core::event::{Body, EVENT_VERSION, Envelope};
 use crate::core::ids::{Digest, Seq};
+use crate::core::row::Head;
 
 use super::error::StoreError;
 use super::folder::create_private_file;
-use super::head::{Head, HeadFile};
+use super::head::{HeadFile, genesis};
 use super::reader::Identity;
 use super::writer::{Appended, Batch, Room, WriteFault, WriteFaults, WriteStep};
 use super::{ballast, database};
@@ -63,8 +64,8 @@ impl Book {
                 return Err(error);
             }
         };
-        head_file.write(&Head::genesis()).map_err(|error| StoreError::io(path, &error))?;
-        let last = Head::genesis();
+        head_file.write(&genesis()).map_err(|error| StoreError::io(path, &error))?;
+        let last = genesis();
         Ok(Self {
             connection,
             path: path.to_owned(),
@@ -273,7 +274,7 @@ fn read_last(connection: &Connection, path: &Path) -> Result<Head, StoreError> {
     });
     match row {
         Ok((seq, line)) => Ok(Head { seq: Seq(u64::try_from(seq).unwrap_or(0)), digest: Digest::of(line.as_bytes()) }),
-        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(Head::genesis()),
+        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(genesis()),
         Err(error) => Err(StoreError::sql(path, &error)),
     }
 }

@@ -11,36 +11,28 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::core::ids::{Digest, Seq};
+use crate::core::row::Head;
 
 use super::error::StoreError;
 use super::folder::create_private_file;
 
-/// The end of a chain: number and digest of its newest event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
-    pub seq: Seq,
-    pub digest: Digest,
+/// Before the first event.
+pub(super) fn genesis() -> Head {
+    Head { seq: Seq(0), digest: Digest::genesis() }
 }
 
-impl Head {
-    /// Before the first event.
-    pub fn genesis() -> Self {
-        Self { seq: Seq(0), digest: Digest::genesis() }
-    }
+/// One line of fixed width, so that a write never leaves a part of an older one behind.
+fn line_of(head: &Head) -> String {
+    format!("{:020} {}\n", head.seq.0, head.digest.0)
+}
 
-    /// One line of fixed width, so that a write never leaves a part of an older one behind.
-    fn line(&self) -> String {
-        format!("{:020} {}\n", self.seq.0, self.digest.0)
+fn parse(text: &str) -> Option<Head> {
+    let (seq, digest) = text.strip_suffix('\n')?.split_once(' ')?;
+    let whole = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !whole {
+        return None;
     }
-
-    fn parse(text: &str) -> Option<Self> {
-        let (seq, digest) = text.strip_suffix('\n')?.split_once(' ')?;
-        let whole = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if !whole {
-            return None;
-        }
-        Some(Self { seq: Seq(seq.parse().ok()?), digest: Digest(digest.to_owned()) })
-    }
+    Some(Head { seq: Seq(seq.parse().ok()?), digest: Digest(digest.to_owned()) })
 }
 
 /// The head file of a database that this process writes. Dropping it ends the ownership.
@@ -93,7 +85,7 @@ impl HeadFile {
 
     pub(super) fn write(&mut self, head: &Head) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(head.line().as_bytes())
+        self.file.write_all(line_of(head).as_bytes())
     }
 }
 
@@ -103,7 +95,7 @@ pub(super) fn head_path(database: &Path) -> PathBuf {
 
 /// The newest event that the writer acknowledged; `None` where the file is lost or was not on disk yet when the power failed.
 pub(super) fn read_head(database: &Path) -> Option<Head> {
-    Head::parse(&fs::read_to_string(head_path(database)).ok()?)
+    parse(&fs::read_to_string(head_path(database)).ok()?)
 }
 
 /// Whether a process holds this database for writing. A database without a head file has no living writer.
@@ -121,11 +113,12 @@ mod tests {
     #[test]
     fn a_head_survives_its_text() {
         let head = Head { seq: Seq(41), digest: Digest::of(b"line") };
-        assert_eq!(Head::parse(&head.line()), Some(head.clone()));
-        assert_eq!(head.line().len(), Head::genesis().line().len());
-        for wrong in ["", "\n", "1 2\n", "x 0000000000000000000000000000000000000000000000000000000000000000\n", &head.line()[..50]]
+        assert_eq!(parse(&line_of(&head)), Some(head.clone()));
+        assert_eq!(line_of(&head).len(), line_of(&genesis()).len());
+        for wrong in
+            ["", "\n", "1 2\n", "x 0000000000000000000000000000000000000000000000000000000000000000\n", &line_of(&head)[..50]]
         {
-            assert_eq!(Head::parse(wrong), None, "{wrong}");
+            assert_eq!(parse(wrong), None, "{wrong}");
         }
     }
 
@@ -139,7 +132,7 @@ mod tests {
         assert!(matches!(HeadFile::reopen(&database), Err(StoreError::WriterAlive { .. })));
         assert!(matches!(HeadFile::create(&database), Err(StoreError::Exists { .. })));
         let head = Head { seq: Seq(7), digest: Digest::of(b"seven") };
-        owned.write(&Head::genesis()).unwrap();
+        owned.write(&genesis()).unwrap();
         owned.write(&head).unwrap();
         assert_eq!(read_head(&database), Some(head));
         drop(owned);

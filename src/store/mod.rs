@@ -22,9 +22,10 @@ mod wal;
 mod writer;
 
 pub use crate::core::chain::Stored;
+pub use crate::core::row::Head;
 pub use error::StoreError;
 pub use folder::{LedgerFolder, LegDatabase};
-pub use head::{Head, is_writer_alive};
+pub use head::is_writer_alive;
 pub use reader::{Event, Events, Identity, MAX_LINE_BYTES, Reader, StoredLine};
 pub use verify::{Verdict, Verified, verify};
 pub use writer::{Appended, NoFaults, Room, WriteFault, WriteFaults, WriteStep, Writer, WriterOptions};

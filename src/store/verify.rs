@@ -4,9 +4,10 @@ use std::path::Path;
 
 use crate::core::chain::Chain;
 use crate::core::ids::Seq;
+use crate::core::row::Head;
 
 use super::error::StoreError;
-use super::head::{Head, is_writer_alive, read_head};
+use super::head::{genesis, is_writer_alive, read_head};
 use super::reader::{Identity, Reader};
 use super::wal::{self, LogState};
 
@@ -43,7 +44,7 @@ pub fn verify(path: &Path, known: Option<&Head>) -> Verified {
         Ok(reader) => reader,
         Err(error) => {
             let verdict = Verdict::Unreadable { why: error.to_string() };
-            return Verified { verdict, identity: None, head: Head::genesis(), notes: Vec::new() };
+            return Verified { verdict, identity: None, head: genesis(), notes: Vec::new() };
         }
     };
     let identity = reader.identity().clone();
