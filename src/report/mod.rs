@@ -3,17 +3,25 @@
 //! Nothing in here reads evidence, a clock, the environment or a terminal, and nothing imports another layer than `core`. Every string of
 //! a row may be hostile: it goes through `escape` on its way out.
 
+pub mod attempted_legs;
 mod cases;
+pub mod ci_data;
 pub mod ctrf;
 pub mod escape;
 #[cfg(test)]
 mod fixtures;
+pub mod gate;
 pub mod github;
 pub mod json;
 pub mod junit;
 pub mod markdown;
+pub mod merged;
 pub mod ndjson;
 pub mod progress;
+pub mod rerun;
+pub mod shared_json;
 pub mod style;
 pub mod table;
+pub mod tested_versions;
+pub mod timing;
 mod words;
