@@ -5,4 +5,5 @@ pub mod host;
 pub mod report;
 pub mod settings;
 pub mod sink;
+pub mod source;
 pub mod store;

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use super::ids::{FilePath, Platform, RunId, base_name};
 use super::moment::{Secs, Wall};
+use super::outcome::{Outcome, Terminal};
+use super::row::{FileRow, LegRow};
 
 /// A leg that has ended, with what its healthy files cost.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +18,25 @@ pub struct PastLeg {
     pub started: Wall,
     pub ended: Wall,
     pub passes: Vec<(String, Secs)>,
+}
+
+impl PastLeg {
+    /// The healthy passes of a leg that is over, or `None` where it runs, has none, or nothing says when it was.
+    pub fn of(row: &LegRow) -> Option<Self> {
+        if row.terminal == Terminal::Running {
+            return None;
+        }
+        let ended = row.ended_at.or(row.last_checkpoint_ts)?;
+        let passes: Vec<(String, Secs)> = row.files.iter().filter_map(healthy).collect();
+        let started = row.started_at.unwrap_or(ended).min(ended);
+        (!passes.is_empty()).then(|| Self { run_id: row.run_id.clone(), platform: row.platform.clone(), started, ended, passes })
+    }
+}
+
+fn healthy(file: &FileRow) -> Option<(String, Secs)> {
+    let awake = file.suspended_s.is_none_or(|suspended| suspended == Secs::ZERO);
+    let pass = file.outcome == Some(Outcome::Pass) && awake;
+    pass.then_some(file.duration_s).flatten().map(|duration| (file.file.clone(), duration))
 }
 
 /// One healthy pass of one file.

@@ -92,6 +92,57 @@ pub struct LegRow {
 }
 
 impl LegRow {
+    /// A leg of which nothing is known but its name: what other evidence than a ledger starts from.
+    pub fn named(leg: LegId) -> Self {
+        Self {
+            run_id: leg.run_id,
+            attempt: leg.attempt,
+            platform: leg.platform,
+            target: leg.target,
+            shard: leg.shard,
+            resolved: None,
+            sha: None,
+            event: None,
+            scope: None,
+            epoch: None,
+            terminal: Terminal::Running,
+            stopped_by: None,
+            conclusion: None,
+            why: String::new(),
+            started_at: None,
+            ended_at: None,
+            duration_s: None,
+            loop_finished: false,
+            files_planned: None,
+            files_reported: 0,
+            files_failed: 0,
+            last_file: None,
+            current_file: None,
+            last_checkpoint_ts: None,
+            last_heartbeat_ts: None,
+            progress_seq: None,
+            heartbeat_seq: None,
+            lease_s: None,
+            last_output: None,
+            job_matched: None,
+            job_conclusion: None,
+            job_elapsed_s: None,
+            stalled_step: None,
+            annotation: None,
+            resource_verdict: ResourceVerdict::Unknown,
+            resource_why: None,
+            last_host: None,
+            sinks: Vec::new(),
+            attempts: Vec::new(),
+            files: Vec::new(),
+            source: None,
+            booted_version: None,
+            head: None,
+            samples: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     pub fn leg(&self) -> LegId {
         LegId {
             run_id: self.run_id.clone(),

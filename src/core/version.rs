@@ -32,6 +32,16 @@ impl Booted {
         }
     }
 
+    /// Adds what was counted later.
+    pub fn absorb(&mut self, later: Booted) {
+        for (version, times) in later.seen {
+            self.count(&version);
+            if let Some((_, counted)) = self.seen.iter_mut().find(|(known, _)| *known == version) {
+                *counted += times - 1;
+            }
+        }
+    }
+
     /// The version seen most; the first seen wins a tie.
     pub fn most(&self) -> Option<&str> {
         let most = self.seen.iter().map(|(_, times)| times).max()?;

@@ -119,8 +119,7 @@ fn earlier_row(earlier: &OtherEpoch) -> Value {
 }
 
 fn reduced(row: &Value) -> Value {
-    let fields =
-        ["attempt", "terminal", "why", "last_file", "current_file", "files_reported", "files_planned", "files_failed"];
+    let fields = ["attempt", "terminal", "why", "last_file", "current_file", "files_reported", "files_planned", "files_failed"];
     Value::Object(fields.iter().map(|field| ((*field).to_owned(), row.get(*field).cloned().unwrap_or_default())).collect())
 }
 

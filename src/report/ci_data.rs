@@ -20,31 +20,37 @@ pub fn leg_lines(row: &LegRow) -> String {
     let mut text = String::new();
     let ran = row.files.iter().filter_map(|file| Some((file, file.outcome.as_ref()?)));
     for (file, outcome) in ran.filter(|(_, outcome)| **outcome != Outcome::NotRun) {
-        push(&mut text, &WrittenLine::TestFile {
-            ts,
-            run_id,
-            sha,
-            platform,
-            host,
-            file: &file.file,
-            duration_s: file.duration_s,
-            status: outcome.status(),
-            outcome: outcome.as_str(),
-        });
+        push(
+            &mut text,
+            &WrittenLine::TestFile {
+                ts,
+                run_id,
+                sha,
+                platform,
+                host,
+                file: &file.file,
+                duration_s: file.duration_s,
+                status: outcome.status(),
+                outcome: outcome.as_str(),
+            },
+        );
     }
     if let Some(conclusion @ (Conclusion::Pass | Conclusion::Fail)) = row.conclusion {
-        push(&mut text, &WrittenLine::Suite {
-            ts,
-            run_id,
-            sha,
-            platform,
-            host,
-            scope: row.scope.unwrap_or(Scope::Filtered).as_str(),
-            conclusion: conclusion.as_str(),
-            target: row.target.as_str(),
-            files: row.files_reported,
-            failed: row.files_failed,
-        });
+        push(
+            &mut text,
+            &WrittenLine::Suite {
+                ts,
+                run_id,
+                sha,
+                platform,
+                host,
+                scope: row.scope.unwrap_or(Scope::Filtered).as_str(),
+                conclusion: conclusion.as_str(),
+                target: row.target.as_str(),
+                files: row.files_reported,
+                failed: row.files_failed,
+            },
+        );
     }
     text
 }

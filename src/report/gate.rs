@@ -28,7 +28,9 @@ impl Gate {
         match self {
             Gate::Open { legs } => format!("gate: all {legs} legs passed"),
             Gate::Failed { legs } => format!("gate: failed in {}", list(legs)),
-            Gate::Incomplete { legs } if legs.is_empty() => "gate: no leg is known, and nothing that is missing can pass".to_owned(),
+            Gate::Incomplete { legs } if legs.is_empty() => {
+                "gate: no leg is known, and nothing that is missing can pass".to_owned()
+            }
             Gate::Incomplete { legs } => format!("gate: nothing failed, but incomplete: {}", list(legs)),
         }
     }

@@ -1,0 +1,349 @@
+//! Evidence of many sources into one summary: one row per leg, with what other epochs and attempts left beside it.
+//!
+//! What is decided here is only which evidence speaks for a leg; how the leg ended is `core::classify`'s word.
+
+use std::collections::BTreeMap;
+
+use super::{Evidence, Found};
+use crate::core::classify::{Facts, Trace, Writer, settle};
+use crate::core::ids::{Attempt, LegId, Platform, RunId, Shard, Target};
+use crate::core::job::{Job, Join, join};
+use crate::core::moment::Wall;
+use crate::core::outcome::{Conclusion, Outcome, Terminal};
+use crate::core::plan::PlannedLeg;
+use crate::core::row::{LegRow, OtherEpoch, REPORT_VERSION, Summary};
+
+/// What is asked of the evidence.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// These narrow the legs; `run_id` also says which run the plan and the jobs are of.
+    pub run_id: Option<RunId>,
+    pub attempt: Option<Attempt>,
+    pub platform: Option<Platform>,
+    pub target: Option<Target>,
+    /// The run that the plan and the jobs are of, where nothing else says it.
+    pub default_run: Option<RunId>,
+    pub plan: Vec<PlannedLeg>,
+    /// `None` where no listing was read: then nothing is said about jobs.
+    pub jobs: Option<Vec<Job>>,
+    /// Template of a leg's job name.
+    pub job_name: String,
+    /// Name of the suite's step.
+    pub step_name: Option<String>,
+    pub now: Wall,
+}
+
+/// How public projects name the job of a leg.
+pub const DEFAULT_JOB_NAME: &str = "Integration ({label} · {target})";
+
+/// A leg's place: everything but the attempt.
+type Place = (RunId, Platform, Target, Option<Shard>);
+
+pub fn assemble(found: Found, question: &Question) -> Summary {
+    let mut assembling = Assembling { question, warnings: found.warnings, places: BTreeMap::new(), run: None };
+    for evidence in found.evidence {
+        if question.asks_for(&evidence.row) {
+            assembling.add(evidence);
+        }
+    }
+    assembling.run = assembling.run_of_the_plan();
+    assembling.add_planned();
+    assembling.add_missing_shards();
+    assembling.finish()
+}
+
+impl Question {
+    /// All legs, and nothing else known of them.
+    pub fn everything(now: Wall) -> Self {
+        Self {
+            run_id: None,
+            attempt: None,
+            platform: None,
+            target: None,
+            default_run: None,
+            plan: Vec::new(),
+            jobs: None,
+            job_name: DEFAULT_JOB_NAME.to_owned(),
+            step_name: None,
+            now,
+        }
+    }
+
+    fn asks_for(&self, row: &LegRow) -> bool {
+        self.run_id.as_ref().is_none_or(|run| *run == row.run_id)
+            && self.attempt.as_ref().is_none_or(|attempt| *attempt == row.attempt)
+            && self.platform.as_ref().is_none_or(|platform| *platform == row.platform)
+            && self.target.as_ref().is_none_or(|target| *target == row.target)
+    }
+
+    fn asks_for_planned(&self, leg: &PlannedLeg) -> bool {
+        self.platform.as_ref().is_none_or(|platform| *platform == leg.id)
+            && self.target.as_ref().is_none_or(|target| *target == leg.target)
+    }
+}
+
+struct Assembling<'q> {
+    question: &'q Question,
+    warnings: Vec<String>,
+    places: BTreeMap<Place, Vec<Evidence>>,
+    /// The run that plan and jobs are of.
+    run: Option<RunId>,
+}
+
+impl<'q> Assembling<'q> {
+    fn add(&mut self, evidence: Evidence) {
+        let row = &evidence.row;
+        let place = (row.run_id.clone(), row.platform.clone(), row.target.clone(), row.shard);
+        let known = self.places.entry(place).or_default();
+        match known.iter_mut().find(|known| known.row.attempt == evidence.row.attempt && known.row.epoch == evidence.row.epoch) {
+            Some(known) => unite(known, evidence),
+            None => known.push(evidence),
+        }
+    }
+
+    fn run_of_the_plan(&mut self) -> Option<RunId> {
+        if self.question.plan.is_empty() && self.question.jobs.is_none() {
+            return None;
+        }
+        if let Some(run) = &self.question.run_id {
+            return Some(run.clone());
+        }
+        let newest = self
+            .places
+            .iter()
+            .max_by_key(|(place, evidence)| (evidence.iter().filter_map(|evidence| evidence.row.started_at).max(), &place.0));
+        let newest = newest.map(|(place, _)| place.0.clone());
+        let runs: std::collections::BTreeSet<&RunId> = self.places.keys().map(|place| &place.0).collect();
+        match &self.question.default_run {
+            Some(run) if runs.is_empty() || runs.contains(run) => Some(run.clone()),
+            _ => {
+                if let (2.., Some(run)) = (runs.len(), &newest) {
+                    self.warnings.push(format!(
+                        "the plan and the jobs are taken to be of run {run}, the newest of {}; --run-id says otherwise",
+                        runs.len()
+                    ));
+                }
+                newest.or_else(|| self.question.default_run.clone())
+            }
+        }
+    }
+
+    /// A planned leg without any trace still has a row.
+    fn add_planned(&mut self) {
+        let Some(run) = self.run.clone() else {
+            if !self.question.plan.is_empty() {
+                self.warnings.push("the plan is of no run that is known here: give --run-id".to_owned());
+            }
+            return;
+        };
+        for planned in &self.question.plan {
+            if self.question.asks_for_planned(planned) {
+                let place = (run.clone(), planned.id.clone(), planned.target.clone(), planned.shard);
+                self.places.entry(place).or_default();
+            }
+        }
+    }
+
+    /// One shard of n that left a trace says that the others should have.
+    fn add_missing_shards(&mut self) {
+        let counts: Vec<(Place, u32)> = self.places.keys().filter_map(|place| Some((place.clone(), place.3?.count))).collect();
+        for ((run, platform, target, _), count) in counts {
+            for index in 1..=count.min(MAX_MISSING_SHARDS) {
+                let place = (run.clone(), platform.clone(), target.clone(), Some(Shard { index, count }));
+                self.places.entry(place).or_default();
+            }
+        }
+    }
+
+    fn finish(mut self) -> Summary {
+        let mut legs = Vec::with_capacity(self.places.len());
+        for (place, evidence) in std::mem::take(&mut self.places) {
+            legs.extend(self.leg(&place, evidence));
+        }
+        let mut started: BTreeMap<RunId, Wall> = BTreeMap::new();
+        for row in &legs {
+            let first = row.started_at.unwrap_or(self.question.now);
+            let known = started.entry(row.run_id.clone()).or_insert(first);
+            *known = first.min(*known);
+        }
+        legs.sort_by_cached_key(|row| {
+            (started.get(&row.run_id).copied(), row.run_id.clone(), row.platform.clone(), row.target.clone(), row.shard)
+        });
+        Summary { v: REPORT_VERSION, generated_at: self.question.now, legs, warnings: self.warnings }
+    }
+
+    /// The newest attempt that has evidence, with the rest beside it.
+    fn leg(&mut self, place: &Place, evidence: Vec<Evidence>) -> Option<LegRow> {
+        let planned = self.planned(place);
+        let mut attempts: BTreeMap<(u64, Attempt), Vec<Evidence>> = BTreeMap::new();
+        for evidence in evidence {
+            attempts.entry((evidence.row.attempt.ordinal(), evidence.row.attempt.clone())).or_default().push(evidence);
+        }
+        for attempt in self.attempts_of_jobs(place, &planned) {
+            attempts.entry((attempt.ordinal(), attempt.clone())).or_default();
+        }
+        if attempts.is_empty() {
+            let attempt = self.question.attempt.clone().unwrap_or_else(|| "1".into());
+            attempts.insert((attempt.ordinal(), attempt), Vec::new());
+        }
+        let mut rows: Vec<LegRow> = Vec::new();
+        for ((_, attempt), evidence) in attempts.into_iter().rev() {
+            let is_newest = rows.is_empty();
+            rows.extend(self.attempt(place, &planned, attempt, evidence, is_newest));
+        }
+        let mut rows = rows.into_iter();
+        let mut newest = rows.next()?;
+        newest.attempts = rows.map(|row| OtherEpoch::from(&row)).collect();
+        Some(newest)
+    }
+
+    /// The rows of one attempt, the one that speaks for it first.
+    fn attempt(
+        &mut self,
+        place: &Place,
+        planned: &PlannedLeg,
+        attempt: Attempt,
+        mut evidence: Vec<Evidence>,
+        is_newest: bool,
+    ) -> Vec<LegRow> {
+        let (run_id, platform, target, shard) = place.clone();
+        let id = LegId { run_id, attempt, platform, target, shard };
+        if evidence.is_empty() {
+            evidence.push(Evidence { row: LegRow::named(id.clone()), trace: Trace::None, writer: Writer::Unknown, resumes: None });
+        }
+        evidence.sort_by(|a, b| b.row.epoch.cmp(&a.row.epoch));
+        let has_own_word = |evidence: &Evidence| evidence.row.terminal != Terminal::Running;
+        // A ci-data record of the same attempt is the same leg, told by another instrument: one of the two is enough.
+        if evidence.len() > 1 && evidence.last().is_some_and(|last| last.row.epoch.is_none()) {
+            let told_twice = evidence.first().is_some_and(has_own_word) || !evidence.last().is_some_and(has_own_word);
+            let ci_data = evidence.pop();
+            if !told_twice {
+                evidence.splice(0..0, ci_data);
+            }
+        }
+        resume(&mut evidence);
+        let question = self.question;
+        let job = self.job(&id, planned, is_newest);
+        evidence
+            .into_iter()
+            .enumerate()
+            .map(|(at, evidence)| {
+                let mut row = evidence.row;
+                let matched = job.as_ref().map(|job| job.is_some());
+                // The job is the newest writer's; an older epoch of the same attempt has none to itself.
+                let job = job.flatten().filter(|_| at == 0);
+                row.job_matched = matched;
+                let step_name = question.step_name.as_deref();
+                let facts = Facts { trace: evidence.trace, writer: evidence.writer, job, step_name, now: question.now };
+                settle(&mut row, &facts);
+                if row.resolved.is_none() {
+                    row.resolved.clone_from(&planned.resolved);
+                }
+                if row.ended_at.is_none() && row.terminal != Terminal::Running && matches!(evidence.trace, Trace::None) {
+                    row.ended_at = job.and_then(|job| job.completed_at);
+                }
+                row
+            })
+            .collect()
+    }
+
+    fn planned(&self, place: &Place) -> PlannedLeg {
+        let (run, platform, target, shard) = place;
+        let of_the_plan = self
+            .question
+            .plan
+            .iter()
+            .find(|leg| self.run.as_ref() == Some(run) && leg.id == *platform && leg.target == *target && leg.shard == *shard);
+        of_the_plan.cloned().unwrap_or_else(|| PlannedLeg {
+            id: platform.clone(),
+            label: None,
+            target: target.clone(),
+            resolved: None,
+            shard: *shard,
+        })
+    }
+
+    /// Attempts that only the service knows of.
+    fn attempts_of_jobs(&self, place: &Place, planned: &PlannedLeg) -> Vec<Attempt> {
+        let Some(jobs) = self.question.jobs.as_ref().filter(|_| self.run.as_ref() == Some(&place.0)) else {
+            return Vec::new();
+        };
+        let name = planned.job_name(&self.question.job_name);
+        let of_the_run = |job: &&Job| job.name == name && job.run_id.as_deref().is_none_or(|run| run == place.0.as_str());
+        let attempts = jobs.iter().filter(of_the_run).filter_map(|job| job.run_attempt);
+        attempts.map(|attempt| Attempt::new(attempt.to_string())).collect()
+    }
+
+    /// The leg's job: `None` where no listing speaks of this run, `Some(None)` where the listing has no such job.
+    fn job(&mut self, id: &LegId, planned: &PlannedLeg, is_newest: bool) -> Option<Option<&'q Job>> {
+        let question = self.question;
+        let jobs = question.jobs.as_ref().filter(|_| self.run.as_ref() == Some(&id.run_id))?;
+        let name = planned.job_name(&question.job_name);
+        match join(jobs, id, &name) {
+            Join::One(job) => return Some(Some(job)),
+            // A listing often has the newest attempt only.
+            _ if !is_newest => {}
+            Join::None => self.warnings.push(format!("{id}: no job is named '{name}'; --job-name says how jobs are named")),
+            Join::Many(n) => self.warnings.push(format!("{id}: {n} jobs are named '{name}', and nothing tells them apart")),
+        }
+        Some(None)
+    }
+}
+
+/// A share of more than this many is no test suite; a hostile `1/10000` must not make ten thousand rows.
+const MAX_MISSING_SHARDS: u32 = 256;
+
+/// Two sources know of one epoch: the row that reaches further stands, and a lease is worth keeping whoever has it.
+fn unite(known: &mut Evidence, other: Evidence) {
+    let reach = |evidence: &Evidence| {
+        let head = evidence.row.head.as_ref().map(|head| head.seq);
+        (evidence.row.terminal != Terminal::Running, head, evidence.row.progress_seq, evidence.row.files_reported)
+    };
+    let (mut best, rest) = if reach(&other) > reach(known) { (other, known.clone()) } else { (known.clone(), other) };
+    if best.writer == Writer::Unknown {
+        best.writer = rest.writer;
+    }
+    best.trace = match (best.trace, rest.trace) {
+        (Trace::Marker { age, .. }, younger @ Trace::Marker { age: other, .. }) if other < age => younger,
+        (marker @ Trace::Marker { .. }, _) | (_, marker @ Trace::Marker { .. }) => marker,
+        (Trace::Ledger, _) | (_, Trace::Ledger) => Trace::Ledger,
+        (Trace::None, Trace::None) => Trace::None,
+    };
+    best.resumes = best.resumes.or(rest.resumes);
+    *known = best;
+}
+
+/// An epoch that continued another has that one's records too. `evidence` is newest first.
+fn resume(evidence: &mut [Evidence]) {
+    for at in (0..evidence.len().saturating_sub(1)).rev() {
+        let (newer, older) = evidence.split_at_mut(at + 1);
+        let newer = &mut newer[at];
+        let Some(continued) = newer.resumes.clone() else { continue };
+        if let Some(before) = older.iter().find(|older| older.row.epoch.as_ref() == Some(&continued)) {
+            take_over(&mut newer.row, &before.row);
+        }
+    }
+}
+
+fn take_over(row: &mut LegRow, before: &LegRow) {
+    let mut taken = false;
+    for file in &mut row.files {
+        if file.outcome == Some(Outcome::NotRun) {
+            let record = before.files.iter().find(|old| (old.index, old.round) == (file.index, file.round) && old.reported());
+            if let Some(record) = record {
+                *file = record.clone();
+                taken = true;
+            }
+        }
+    }
+    if !taken {
+        return;
+    }
+    let reported = row.files.iter().filter(|file| file.reported());
+    row.files_reported = u32::try_from(reported.clone().count()).unwrap_or(u32::MAX);
+    row.files_failed = u32::try_from(reported.filter(|file| file.outcome != Some(Outcome::Pass)).count()).unwrap_or(u32::MAX);
+    row.started_at = before.started_at.or(row.started_at);
+    if row.conclusion == Some(Conclusion::Pass) && row.files_failed > 0 {
+        row.conclusion = Some(Conclusion::Fail);
+    }
+}

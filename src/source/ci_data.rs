@@ -1,0 +1,327 @@
+//! ci-data: a folder of files, or one file, each of one or more legs.
+//!
+//! A file is named after its leg, but the record is trusted, not the name: the name gives only the target of a leg that has no suite
+//! record. Lines of a leg belong together by run and platform; a suite record closes the leg before it.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use super::lines::{Read, for_each_line};
+use super::{Evidence, Found};
+use crate::core::cidata::{Boot, Line, MAX_LINE_BYTES, Origin, Suite, TestFile, parse_line};
+use crate::core::classify::{Trace, Writer};
+use crate::core::ids::LegId;
+use crate::core::moment::{Secs, Wall};
+use crate::core::outcome::{Conclusion, Outcome, Scope, Status, Terminal};
+use crate::core::row::{FileRow, LegRow};
+use crate::core::version::{Booted, is_version};
+
+/// What a leg is called whose target nobody recorded.
+const UNKNOWN_TARGET: &str = "unknown";
+
+/// Large enough that a usual file is one read.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Reads one file and adds its legs.
+pub fn read_file(path: &Path, found: &mut Found) -> io::Result<()> {
+    let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    read(BufReader::with_capacity(BUFFER_BYTES, File::open(path)?), &name, &path.display().to_string(), found)
+}
+
+/// Reads a stream. `name` is the stem of the file's name, `shown` what people call the source.
+pub fn read(stream: impl BufRead, name: &str, shown: &str, found: &mut Found) -> io::Result<()> {
+    let mut reading = Reading::default();
+    for_each_line(stream, MAX_LINE_BYTES, |read| reading.line(&read))?;
+    if let Some((number, why)) = &reading.first_bad {
+        let more = if reading.bad > 1 { format!(" (and {} more)", reading.bad - 1) } else { String::new() };
+        found.warn(format!("{shown}: line {number} was not read{more}: {why}"));
+    }
+    found.evidence.extend(reading.finish().into_iter().map(|leg| leg.into_evidence(name, shown)));
+    Ok(())
+}
+
+#[derive(Default)]
+struct Reading {
+    legs: Vec<Building>,
+    number: u64,
+    bad: u64,
+    first_bad: Option<(u64, String)>,
+}
+
+impl Reading {
+    fn line(&mut self, read: &Read<'_>) {
+        self.number += 1;
+        let parsed = match read {
+            Read::Line(line) => parse_line(line).map_err(|error| error.to_string()),
+            Read::TooLong => Err(format!("it has more than {MAX_LINE_BYTES} bytes")),
+        };
+        match parsed {
+            Ok(Some(Line::Boot(boot))) => self.open_leg(&boot.origin).boot(&boot),
+            Ok(Some(Line::TestFile(file))) => self.open_leg(&file.origin).file(&file),
+            Ok(Some(Line::Suite(suite))) => self.open_leg(&suite.origin).suite(&suite),
+            Ok(Some(Line::Other(_)) | None) => {}
+            Err(why) => {
+                self.bad += 1;
+                self.first_bad.get_or_insert((self.number, why));
+            }
+        }
+    }
+
+    /// The leg of this run and platform that no suite record has closed yet.
+    fn open_leg(&mut self, origin: &Origin<'_>) -> &mut Building {
+        let newest = self.legs.iter().rposition(|leg| leg.is_of(origin));
+        let at = match newest.filter(|at| self.legs[*at].suite.is_none()) {
+            Some(at) => at,
+            None => {
+                self.legs.push(Building::of(origin));
+                self.legs.len() - 1
+            }
+        };
+        self.legs[at].seen(origin);
+        &mut self.legs[at]
+    }
+
+    /// Lines that come after the last suite record of their run and platform belong to that leg: the record stood first.
+    fn finish(self) -> Vec<Building> {
+        let mut legs: Vec<Building> = Vec::with_capacity(self.legs.len());
+        for leg in self.legs {
+            match legs.iter_mut().rev().find(|earlier| earlier.run_id == leg.run_id && earlier.platform == leg.platform) {
+                Some(earlier) if leg.suite.is_none() => earlier.absorb(leg),
+                _ => legs.push(leg),
+            }
+        }
+        legs
+    }
+}
+
+/// A leg while its lines come in.
+struct Building {
+    run_id: String,
+    platform: String,
+    sha: Option<String>,
+    files: Vec<FileRow>,
+    booted: Booted,
+    suite: Option<Closed>,
+    first: Wall,
+    last: Wall,
+}
+
+struct Closed {
+    ts: Wall,
+    scope: Option<Scope>,
+    conclusion: Conclusion,
+    target: Option<String>,
+    files: Option<u32>,
+    failed: Option<u32>,
+}
+
+impl Building {
+    fn of(origin: &Origin<'_>) -> Self {
+        Self {
+            run_id: origin.run_id.clone().into_owned(),
+            platform: origin.platform.clone().into_owned(),
+            sha: None,
+            files: Vec::new(),
+            booted: Booted::default(),
+            suite: None,
+            first: origin.ts,
+            last: origin.ts,
+        }
+    }
+
+    fn is_of(&self, origin: &Origin<'_>) -> bool {
+        self.run_id == origin.run_id && self.platform == origin.platform
+    }
+
+    fn seen(&mut self, origin: &Origin<'_>) {
+        self.first = self.first.min(origin.ts);
+        self.last = self.last.max(origin.ts);
+        if self.sha.is_none() {
+            self.sha = origin.sha.as_deref().map(str::to_owned);
+        }
+    }
+
+    fn boot(&mut self, boot: &Boot<'_>) {
+        let took = boot.boot_ms.and_then(|ms| Secs::from_f64(ms / 1000.0)).unwrap_or(Secs::ZERO);
+        self.first = self.first.min(before(boot.origin.ts, took));
+        if let Some(version) = &boot.version {
+            self.booted.count(version);
+        }
+    }
+
+    fn file(&mut self, file: &TestFile<'_>) {
+        let index = u32::try_from(self.files.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let mut row = FileRow::not_run(index, 1, file.file.clone().into_owned(), None);
+        row.outcome = Some(file.outcome());
+        row.status = Some(file.status());
+        row.duration_s = file.duration;
+        self.files.push(row);
+    }
+
+    fn suite(&mut self, suite: &Suite<'_>) {
+        self.suite = Some(Closed {
+            ts: suite.origin.ts,
+            scope: match suite.scope.as_ref() {
+                "full" => Some(Scope::Full),
+                "filtered" => Some(Scope::Filtered),
+                _ => None,
+            },
+            // A word that is not known is a fail, never dropped.
+            conclusion: match suite.conclusion.as_ref() {
+                "pass" => Conclusion::Pass,
+                "incomplete" => Conclusion::Incomplete,
+                _ => Conclusion::Fail,
+            },
+            target: suite.target.as_deref().map(str::to_owned),
+            files: suite.files,
+            failed: suite.failed,
+        });
+    }
+
+    fn absorb(&mut self, late: Building) {
+        self.first = self.first.min(late.first);
+        self.last = self.last.max(late.last);
+        self.sha = self.sha.take().or(late.sha);
+        self.booted.absorb(late.booted);
+        for mut file in late.files {
+            file.index = u32::try_from(self.files.len()).unwrap_or(u32::MAX).saturating_add(1);
+            self.files.push(file);
+        }
+    }
+
+    fn into_evidence(self, name: &str, shown: &str) -> Evidence {
+        let target = self.suite.as_ref().and_then(|suite| suite.target.clone());
+        let target = target.unwrap_or_else(|| target_in_name(name, &self.run_id, &self.platform).to_owned());
+        let ran: Secs = self.files.iter().filter_map(|file| file.duration_s).fold(Secs::ZERO, Secs::saturating_add);
+        let started = self.first.min(before(self.suite.as_ref().map_or(self.last, |suite| suite.ts), ran));
+        let booted = self.booted.most().map(str::to_owned);
+        let mut row = LegRow::named(LegId {
+            run_id: self.run_id.as_str().into(),
+            attempt: "1".into(),
+            platform: self.platform.as_str().into(),
+            target: target.as_str().into(),
+            shard: None,
+        });
+        row.resolved = if is_version(&target) { Some(target) } else { booted.clone() };
+        row.booted_version = booted;
+        row.sha = self.sha;
+        row.started_at = Some(started);
+        row.last_checkpoint_ts = Some(self.last);
+        row.last_file = self.files.last().map(|file| file.file.clone());
+        row.files_reported = count(self.files.iter().filter(|file| file.reported()).count());
+        row.files_failed = count(self.files.iter().filter(|file| failed(file)).count());
+        row.source = Some(shown.to_owned());
+        row.files = self.files;
+        if let Some(suite) = self.suite {
+            close(&mut row, &suite, started);
+        }
+        Evidence { row, trace: Trace::Ledger, writer: Writer::Unknown, resumes: None }
+    }
+}
+
+/// The suite's own word.
+fn close(row: &mut LegRow, suite: &Closed, started: Wall) {
+    let whole = suite.conclusion != Conclusion::Incomplete;
+    row.terminal = if whole { Terminal::Complete } else { Terminal::AttemptedIncomplete };
+    row.conclusion = Some(suite.conclusion);
+    row.loop_finished = whole;
+    row.scope = suite.scope;
+    row.ended_at = Some(suite.ts);
+    row.duration_s = Some(suite.ts.since(started));
+    row.files_planned = suite.files.or(Some(row.files_reported));
+    row.files_reported = if row.files.is_empty() { suite.files.unwrap_or(0) } else { row.files_reported };
+    row.files_failed = suite.failed.unwrap_or(row.files_failed);
+    row.why = match suite.conclusion {
+        Conclusion::Pass => format!("its suite passed: {} files", row.files_reported),
+        Conclusion::Fail => format!("its suite failed: {} of {} files", row.files_failed, row.files_reported),
+        Conclusion::Incomplete => "its suite was recorded as incomplete".to_owned(),
+    };
+}
+
+fn failed(file: &FileRow) -> bool {
+    file.status == Some(Status::Fail) && file.outcome != Some(Outcome::NotRun)
+}
+
+fn before(ts: Wall, span: Secs) -> Wall {
+    Wall(ts.0.saturating_sub_unsigned(span.millis()))
+}
+
+/// `<run_id>-<platform>-<target>`; old names lack the target.
+fn target_in_name<'n>(name: &'n str, run_id: &str, platform: &str) -> &'n str {
+    let rest = name.strip_prefix(run_id).and_then(|rest| rest.strip_prefix('-'));
+    let rest = rest.and_then(|rest| rest.strip_prefix(platform)).and_then(|rest| rest.strip_prefix('-'));
+    rest.filter(|target| !target.is_empty()).unwrap_or(UNKNOWN_TARGET)
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn legs(text: &str, name: &str) -> (Vec<LegRow>, Vec<String>) {
+        let mut found = Found::default();
+        read(text.as_bytes(), name, "here", &mut found).expect("memory can be read");
+        (found.evidence.into_iter().map(|evidence| evidence.row).collect(), found.warnings)
+    }
+
+    fn line(kind: &str, rest: &str) -> String {
+        format!(r#"{{"kind":"{kind}","ts":"2026-07-05T00:10:00.000Z","run_id":"7","sha":"abc","platform":"p-x",{rest}}}"#) + "\n"
+    }
+
+    fn file(name: &str, status: &str) -> String {
+        line("test-file", &format!(r#""file":"{name}","duration_s":100,"status":"{status}""#))
+    }
+
+    fn suite(target: &str, conclusion: &str) -> String {
+        line("suite", &format!(r#""scope":"full","conclusion":"{conclusion}","target":"{target}","files":2,"failed":0"#))
+    }
+
+    #[test]
+    fn a_leg_is_what_its_records_say() {
+        let boot = line("boot", r#""version":"7.1","boot_ms":400000"#);
+        let text = boot + &file("a", "pass") + &file("b", "fail") + &suite("stable", "pass");
+        let (legs, warnings) = legs(&text, "999-other-name");
+        assert!(warnings.is_empty() && legs.len() == 1);
+        let leg = &legs[0];
+        assert_eq!((leg.leg().key().as_str(), leg.resolved.as_deref()), ("p-x|stable", Some("7.1")));
+        assert_eq!((leg.terminal, leg.conclusion, leg.scope), (Terminal::Complete, Some(Conclusion::Pass), Some(Scope::Full)));
+        assert_eq!((leg.files_planned, leg.files_reported, leg.files_failed), (Some(2), 2, 0));
+        assert_eq!(leg.started_at.map(|t| t.to_string()).as_deref(), Some("2026-07-05T00:03:20.000Z"), "by its boot");
+    }
+
+    #[test]
+    fn legs_of_one_stream_are_kept_apart() {
+        let (both, _) = legs(&(file("a", "pass") + &suite("stable", "pass") + &file("a", "pass") + &suite("7.2", "fail")), "");
+        let key = |leg: &LegRow| format!("{} {} {:?}", leg.target, leg.files.len(), leg.resolved);
+        assert_eq!(both.iter().map(key).collect::<Vec<_>>(), ["stable 1 None", "7.2 1 Some(\"7.2\")"]);
+        let (first, _) = legs(&(suite("stable", "pass") + &file("a", "pass") + &file("b", "pass")), "");
+        assert_eq!(first.iter().map(key).collect::<Vec<_>>(), ["stable 2 None"], "the record may stand first");
+        let (open, _) = legs(&file("a", "pass"), "7-p-x-long-term");
+        assert_eq!((open[0].target.as_str(), open[0].terminal), ("long-term", Terminal::Running));
+        assert_eq!(legs(&file("a", "pass"), "7-p-x").0[0].target.as_str(), UNKNOWN_TARGET);
+    }
+
+    #[test]
+    fn a_bad_line_costs_that_line() {
+        let text = file("a", "pass") + "{\"kind\":\n\u{0}\n" + &file("b", "new-word") + &suite("stable", "odd");
+        let (legs, warnings) = legs(&text, "");
+        assert_eq!((legs[0].files.len(), legs[0].conclusion), (2, Some(Conclusion::Fail)));
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].starts_with("here: line 2 was not read (and 1 more): "), "{warnings:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..500), cut in 0usize..500) {
+            let mut found = Found::default();
+            let _ = read(bytes.as_slice(), "x", "x", &mut found);
+            let text = file("a", "pass") + &suite("stable", "pass");
+            let _ = read(&text.as_bytes()[..cut.min(text.len())], "x", "x", &mut found);
+        }
+    }
+}
