@@ -4,4 +4,5 @@
 
 mod fault;
 mod proc;
+mod sim;
 mod tidy;

@@ -9,6 +9,7 @@
 pub mod assemble;
 pub mod ci_data;
 pub mod lines;
+pub mod open;
 
 use crate::core::classify::{Trace, Writer};
 use crate::core::ids::Epoch;

@@ -1,0 +1,3 @@
+//! Decisions driven by scripts instead of by a machine.
+
+mod rollup;
