@@ -6,10 +6,12 @@
 pub mod cgroup;
 pub mod clock;
 pub mod deliver;
+pub mod evidence;
 pub mod identity;
 pub mod owner;
 pub mod process;
 pub mod sampler;
+pub mod signals;
 pub mod spawn;
 pub mod sweep;
 pub mod table;

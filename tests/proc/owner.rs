@@ -49,3 +49,21 @@ async fn a_terminal_is_a_terminal() {
     swept(&mut owner, StopOrder::ask(Secs::from_millis(200))).await;
     owner.close().await;
 }
+
+#[tokio::test]
+async fn evidence_tells_a_spin_from_a_sleep() {
+    let mut owner = Owner::launch(&settings()).unwrap();
+    started(&mut owner, sh("sleep 1000 & while :; do :; done")).await;
+    owner.evidence();
+    let evidence = match super::driver::next(&mut owner).await {
+        ci_ledger::host::owner::Report::Evidence(evidence) => evidence,
+        other => panic!("{other:?}"),
+    };
+    let spin = &evidence.tree[0];
+    assert!(spin.cpu_pct.unwrap() > 20.0 && spin.argv.as_deref().unwrap().contains("while"), "{evidence:?}");
+    let sleep = evidence.tree.iter().find(|row| row.comm == "sleep").unwrap();
+    assert!(sleep.cpu_pct.unwrap() < 5.0 && sleep.wait_channel.is_some(), "{sleep:?}");
+    assert!(evidence.top.iter().any(|row| row.pid == spin.pid), "{evidence:?}");
+    swept(&mut owner, StopOrder::at_once()).await;
+    owner.close().await;
+}

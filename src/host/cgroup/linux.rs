@@ -55,29 +55,7 @@ impl Leaf {
 
     /// Every process inside, at any depth.
     pub fn pids(&self) -> io::Result<Vec<i32>> {
-        let mut found = Vec::new();
-        self.each_group(&mut |group| {
-            let text = fs::read_to_string(group.join("cgroup.procs"))?;
-            // A process of another pid namespace reads as 0.
-            found.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()).filter(|&pid| pid > 0));
-            Ok(())
-        })?;
-        Ok(found)
-    }
-
-    fn each_group(&self, visit: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
-        let mut open = vec![self.path.clone()];
-        while let Some(group) = open.pop() {
-            match visit(&group) {
-                // A threaded or removed group below ours holds no process of its own.
-                Err(error) if group != self.path && is_gone(&error) => continue,
-                other => other?,
-            }
-            if let Ok(entries) = fs::read_dir(&group) {
-                open.extend(entries.flatten().filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()));
-            }
-        }
-        Ok(())
+        members(&self.path)
     }
 
     /// Kills everything inside at once, forks included. Linux 5.14.
@@ -132,7 +110,7 @@ impl Drop for Leaf {
     fn drop(&mut self) {
         // Groups that the file made inside go first; what is populated stays, and the sweep has said so.
         let mut inside = Vec::new();
-        let _ = self.each_group(&mut |group| {
+        let _ = each_group(&self.path, &mut |group| {
             inside.push(group.to_owned());
             Ok(())
         });
@@ -140,6 +118,33 @@ impl Drop for Leaf {
             let _ = fs::remove_dir(group);
         }
     }
+}
+
+/// Every process in a cgroup, at any depth.
+pub fn members(folder: &Path) -> io::Result<Vec<i32>> {
+    let mut found = Vec::new();
+    each_group(folder, &mut |group| {
+        let text = fs::read_to_string(group.join("cgroup.procs"))?;
+        // A process of another pid namespace reads as 0.
+        found.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()).filter(|&pid| pid > 0));
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn each_group(top: &Path, visit: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    let mut open = vec![top.to_owned()];
+    while let Some(group) = open.pop() {
+        match visit(&group) {
+            // A threaded or removed group below ours holds no process of its own.
+            Err(error) if group != top && is_gone(&error) => continue,
+            other => other?,
+        }
+        if let Ok(entries) = fs::read_dir(&group) {
+            open.extend(entries.flatten().filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()));
+        }
+    }
+    Ok(())
 }
 
 fn is_gone(error: &io::Error) -> bool {

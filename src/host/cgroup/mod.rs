@@ -3,4 +3,4 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{Leaf, own_memory};
+pub use linux::{Leaf, members, own_memory};

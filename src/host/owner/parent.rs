@@ -20,8 +20,9 @@ use super::wire::{Command, Hello, Reply, SpawnSpec};
 use super::{OWNER_WORD, adopted, takeover};
 use crate::core::ids::Token;
 use crate::core::pattern::Patterns;
-use crate::core::process::{Exit, ProcessId, Swept, TreeUse};
+use crate::core::process::{Evidence, Exit, ProcessId, Swept, TreeUse};
 use crate::core::stop::StopOrder;
+use crate::host::evidence::{self, Subject};
 use crate::host::process;
 use crate::host::tree::Mechanism;
 
@@ -87,6 +88,7 @@ pub enum Report {
         /// The kernel killed it for memory.
         oom: bool,
     },
+    Evidence(Evidence),
     Swept(Swept, TreeUse),
     /// The owner ended without being told to. A sweep now is done by ledger itself.
     OwnerLost,
@@ -109,6 +111,7 @@ pub struct Owner {
     lost: bool,
     hurry: Arc<AtomicBool>,
     takeover: Option<JoinHandle<Swept>>,
+    look: Option<JoinHandle<Evidence>>,
 }
 
 impl Owner {
@@ -144,6 +147,7 @@ impl Owner {
             lost: false,
             hurry: Arc::new(AtomicBool::new(false)),
             takeover: None,
+            look: None,
         };
         owner.link.queue(&Hello {
             token: settings.token.0.clone(),
@@ -167,6 +171,12 @@ impl Owner {
     /// Starts the file's program. The answer is `Report::Started` or `Report::SpawnFailed`.
     pub fn start(&mut self, spec: SpawnSpec) {
         self.link.queue(&Command::Start(spec));
+    }
+
+    /// Looks at the tree. The answer is `Report::Evidence`, within 2 s.
+    pub fn evidence(&mut self) {
+        let subject = Subject { owner: self.id, leader: self.leader, leaf: self.leaf.clone() };
+        self.look = Some(tokio::spawn(evidence::take(subject)));
     }
 
     /// Brings the tree to its end and proves it. The answer is `Report::Swept`.
@@ -221,6 +231,10 @@ impl Owner {
                     self.takeover = None;
                     self.swept = true;
                     return Report::Swept(swept, TreeUse::default());
+                }
+                seen = looked(&mut self.look) => {
+                    self.look = None;
+                    return Report::Evidence(seen);
                 }
             }
         }
@@ -285,6 +299,15 @@ async fn finished(task: &mut Option<JoinHandle<Swept>>) -> Swept {
             Ok(swept) => swept,
             Err(error) => takeover::unproved(format!("the sweep of a lost owner's tree broke off: {error}")),
         },
+        None => pending().await,
+    }
+}
+
+async fn looked(task: &mut Option<JoinHandle<Evidence>>) -> Evidence {
+    match task {
+        Some(handle) => handle
+            .await
+            .unwrap_or_else(|error| Evidence { missing: vec![format!("the look broke off: {error}")], ..Evidence::default() }),
         None => pending().await,
     }
 }

@@ -149,7 +149,12 @@ impl Entry {
                 self.is_qemu = qemu.match_program(name);
                 self.is_match = reap_match.match_program(name);
             }
-            Err(Unread::Gone) => {}
+            // It has ended, and nobody has waited for it yet.
+            Err(Unread::Gone) => {
+                self.exe = None;
+                self.is_qemu = false;
+                self.is_match = false;
+            }
             // Another user's: its command line may be readable where its executable is not.
             Err(_) => {
                 let argv = process::argv(self.id.pid);

@@ -1,0 +1,54 @@
+//! A look at a tree before it is killed: enough to tell a spin from a blocking prompt.
+//!
+//! It blocks, so it runs on a thread of its own; whatever it has when the time is up is what there is.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+use linux as system;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::core::process::{Evidence, ProcessId};
+
+/// All evidence is taken within this time (DESIGN §5).
+pub const BOUND: Duration = Duration::from_secs(2);
+
+/// Whose tree to look at.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    pub owner: ProcessId,
+    pub leader: Option<ProcessId>,
+    pub leaf: Option<PathBuf>,
+}
+
+/// What has been seen so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Draft(Arc<Mutex<Evidence>>);
+
+impl Draft {
+    pub(super) fn edit(&self, act: impl FnOnce(&mut Evidence)) {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn take(&self) -> Evidence {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Takes the evidence, in 2 s at most.
+pub async fn take(subject: Subject) -> Evidence {
+    let draft = Draft::default();
+    let writing = draft.clone();
+    let look = tokio::task::spawn_blocking(move || system::look(&subject, &writing));
+    let why = match tokio::time::timeout(BOUND, look).await {
+        Ok(Ok(())) => return draft.take(),
+        Ok(Err(error)) => format!("the look broke off: {error}"),
+        Err(_) => "not everything could be read within 2 s".to_owned(),
+    };
+    let mut evidence = draft.take();
+    evidence.missing.push(why);
+    evidence
+}

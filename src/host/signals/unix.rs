@@ -1,0 +1,68 @@
+//! Unix: tokio's signal streams.
+
+use std::future::pending;
+use std::io;
+
+use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
+
+use super::Signal;
+
+/// The streams. A signal that was ignored when ledger started stays ignored: `nohup` means it, and a shell ignores INT for what it
+/// starts in the background.
+#[derive(Debug)]
+pub struct Signals {
+    hup: Option<Stream>,
+    int: Option<Stream>,
+    term: Option<Stream>,
+    stop: Option<Stream>,
+    go_on: Option<Stream>,
+}
+
+impl Signals {
+    /// To be called once, inside the runtime, before the first file is started.
+    pub fn listen() -> io::Result<Self> {
+        Ok(Self {
+            hup: unless_ignored(SignalKind::hangup())?,
+            int: unless_ignored(SignalKind::interrupt())?,
+            term: unless_ignored(SignalKind::terminate())?,
+            stop: unless_ignored(SignalKind::from_raw(libc::SIGTSTP))?,
+            go_on: unless_ignored(SignalKind::from_raw(libc::SIGCONT))?,
+        })
+    }
+
+    /// The next signal. May be dropped and called again without losing one.
+    pub async fn next(&mut self) -> Signal {
+        tokio::select! {
+            () = arrived(&mut self.term) => Signal::Term,
+            () = arrived(&mut self.int) => Signal::Int,
+            () = arrived(&mut self.hup) => Signal::Hup,
+            () = arrived(&mut self.stop) => Signal::Stop,
+            () = arrived(&mut self.go_on) => Signal::Continue,
+        }
+    }
+}
+
+fn unless_ignored(kind: SignalKind) -> io::Result<Option<Stream>> {
+    let mut current = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: without a new action this only fills in `current`, which is valid for the call and valid as zeros.
+    let ignored = unsafe {
+        libc::sigaction(kind.as_raw_value(), std::ptr::null(), current.as_mut_ptr()) == 0
+            && current.assume_init_ref().sa_sigaction == libc::SIG_IGN
+    };
+    if ignored { Ok(None) } else { signal(kind).map(Some) }
+}
+
+async fn arrived(stream: &mut Option<Stream>) {
+    // The stream ends only with the runtime.
+    if let Some(stream) = stream
+        && stream.recv().await.is_some()
+    {
+        return;
+    }
+    pending().await
+}
+
+/// Stops ledger as the terminal's driver would have. Returns when somebody continues it.
+pub fn stop_self() {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+}
