@@ -5,4 +5,5 @@
 mod fault;
 mod proc;
 mod sim;
+mod schemas;
 mod tidy;

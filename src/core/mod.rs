@@ -27,6 +27,7 @@ pub mod resource;
 pub mod row;
 pub mod sample;
 pub mod scan;
+pub mod schema;
 pub mod shard;
 pub mod stop;
 pub mod tail;
