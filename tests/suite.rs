@@ -4,6 +4,6 @@
 
 mod fault;
 mod proc;
-mod sim;
 mod schemas;
+mod sim;
 mod tidy;
