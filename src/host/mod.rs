@@ -3,6 +3,7 @@
 //! Nothing in here decides what a fact means, and nothing in here writes a ledger or a sink. It imports `core` only. What differs
 //! between systems differs by file, never by a `cfg` inside a function; the files of one kind show one surface.
 
+mod adopted;
 pub mod cgroup;
 pub mod clock;
 pub mod deliver;
@@ -10,6 +11,7 @@ pub mod evidence;
 pub mod identity;
 pub mod owner;
 pub mod process;
+pub mod reap;
 pub mod sampler;
 pub mod signals;
 pub mod spawn;

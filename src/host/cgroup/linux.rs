@@ -19,13 +19,18 @@ impl Leaf {
     /// Makes a leaf, or says why there is none.
     pub fn make(name: &str) -> Result<Self, String> {
         let parent = own_folder().ok_or("no cgroup v2 is mounted")?;
-        let path = parent.join(format!("ledger-{name}"));
+        let path = parent.join(name);
         fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let made = Self::open(path.clone());
         if made.is_err() {
             let _ = fs::remove_dir(&path);
         }
         made
+    }
+
+    /// A leaf of that name below the cgroup ledger itself is in.
+    pub fn reopen(name: &str) -> Result<Self, String> {
+        Self::open(own_folder().ok_or("no cgroup v2 is mounted")?.join(name))
     }
 
     /// A leaf that somebody else made: what a dead owner left.
@@ -193,11 +198,22 @@ fn mib(bytes: u64) -> u64 {
     bytes / (1024 * 1024)
 }
 
+/// The name of a file's leaf: its owner and the head of its token, which a later start can put together again.
+pub fn leaf_name(owner: i32, token: &str) -> String {
+    let head: String = token.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
+    format!("ledger-{owner}-{head}")
+}
+
 /// The folder of the cgroup v2 that this process is in.
 fn own_folder() -> Option<PathBuf> {
+    folder_of(std::process::id() as i32)
+}
+
+/// The folder of the cgroup v2 that a process is in.
+pub fn folder_of(pid: i32) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let (root, mount) = mounts.lines().find_map(cgroup2_mount)?;
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     // What is mounted may itself begin below the root of the hierarchy (a container).
     let inside = own.strip_prefix(root.trim_end_matches('/')).unwrap_or(own);

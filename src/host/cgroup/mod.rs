@@ -3,4 +3,4 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{Leaf, members, own_memory};
+pub use linux::{Leaf, folder_of, leaf_name, members, own_memory};

@@ -15,7 +15,7 @@ use super::usage::Usage;
 use super::wire::{Command, Hello, Reply, SpawnSpec};
 use crate::core::process::{Exit, ProcessId, Swept};
 use crate::core::stop::{Reach, Scan, StopOrder};
-use crate::host::cgroup::Leaf;
+use crate::host::cgroup::{self, Leaf};
 use crate::host::spawn::{Placement, spawn};
 use crate::host::sweep::{Answers, Tree, Woken, perform};
 use crate::host::tree::{Children, Mechanism, OurTree, Root};
@@ -75,7 +75,7 @@ impl Owner {
         }
         let mut notes = Vec::new();
         if tree.has(Mechanism::Cgroup) {
-            match Leaf::make(&format!("{}-{}", std::process::id(), &hello.token.chars().take(8).collect::<String>())) {
+            match Leaf::make(&cgroup::leaf_name(std::process::id() as i32, &hello.token)) {
                 Ok(leaf) => tree.leaf = Some(leaf),
                 Err(why) => notes.push(why),
             }
@@ -157,6 +157,7 @@ impl Owner {
         let start = process::stat(pid).map_or(0, |stat| stat.id.start);
         let id = ProcessId { pid, start };
         self.tree.leader = Some(id);
+        self.tree.session = Some(id);
         self.tree.since = start;
         self.waiting_for = Some(pid);
         self.next_note_ms = clock::now().mono_ms + NOTE_EVERY_MS;

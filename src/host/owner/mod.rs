@@ -7,10 +7,8 @@ mod linux;
 #[cfg(target_os = "linux")]
 use linux as system;
 
-mod adopted;
 mod output;
 mod parent;
-mod takeover;
 mod usage;
 mod wire;
 

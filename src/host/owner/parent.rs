@@ -9,22 +9,23 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command as Program};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 
+use super::OWNER_WORD;
 use super::output::Output;
 use super::wire::{Command, Hello, Reply, SpawnSpec};
-use super::{OWNER_WORD, adopted, takeover};
 use crate::core::ids::Token;
 use crate::core::pattern::Patterns;
 use crate::core::process::{Evidence, Exit, ProcessId, Swept, TreeUse};
 use crate::core::stop::StopOrder;
 use crate::host::evidence::{self, Subject};
-use crate::host::process;
+use crate::host::reap::{Hurry, ReapScope, lost, strays};
+use crate::host::table::SharedTable;
 use crate::host::tree::Mechanism;
+use crate::host::{adopted, process};
 
 /// Whether the file gets a terminal as its standard streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,6 +44,9 @@ pub struct OwnerSettings {
     /// Mechanisms that are forced off.
     pub disabled: Vec<Mechanism>,
     pub allow_leftover: Patterns,
+    pub reap_scope: ReapScope,
+    /// Shared with the sampler; it holds `--reap-match`.
+    pub table: SharedTable,
     pub terminal: Terminal,
     /// Where the owner writes down what it swept if ledger dies: one JSON line.
     pub obituary: Option<PathBuf>,
@@ -55,6 +59,8 @@ impl OwnerSettings {
             token,
             disabled: Vec::new(),
             allow_leftover: Patterns::default(),
+            reap_scope: ReapScope::Owned,
+            table: SharedTable::default(),
             terminal: Terminal::None,
             obituary: None,
         }
@@ -109,8 +115,9 @@ pub struct Owner {
     leader: Option<ProcessId>,
     swept: bool,
     lost: bool,
-    hurry: Arc<AtomicBool>,
-    takeover: Option<JoinHandle<Swept>>,
+    hurry: Hurry,
+    order: StopOrder,
+    finishing: Option<JoinHandle<(Swept, TreeUse)>>,
     look: Option<JoinHandle<Evidence>>,
 }
 
@@ -145,8 +152,9 @@ impl Owner {
             leader: None,
             swept: false,
             lost: false,
-            hurry: Arc::new(AtomicBool::new(false)),
-            takeover: None,
+            hurry: Hurry::default(),
+            order: StopOrder::at_once(),
+            finishing: None,
             look: None,
         };
         owner.link.queue(&Hello {
@@ -181,20 +189,38 @@ impl Owner {
 
     /// Brings the tree to its end and proves it. The answer is `Report::Swept`.
     pub fn sweep(&mut self, order: StopOrder) {
+        self.order = order;
         if !self.lost {
             self.link.queue(&Command::Sweep(order));
             return;
         }
-        let lost = takeover::Lost {
+        let lost = lost::Lost {
             token: self.settings.token.clone(),
             disabled: self.settings.disabled.clone(),
             allow_leftover: self.settings.allow_leftover.clone(),
             leaf: self.leaf.take(),
             leader: self.leader,
             since: self.id.start,
-            hurry: Arc::clone(&self.hurry),
         };
-        self.takeover = Some(tokio::task::spawn_blocking(move || takeover::sweep(order, lost)));
+        self.finish(move |hurry| (lost::sweep(order, lost, hurry), TreeUse::default()));
+    }
+
+    /// The last part of every sweep is done by ledger: it alone sees the whole host through a warm table.
+    fn finish(&mut self, first: impl FnOnce(Hurry) -> (Swept, TreeUse) + Send + 'static) {
+        let strays = strays::Strays {
+            table: self.settings.table.clone(),
+            token: self.settings.token.clone(),
+            allow_leftover: self.settings.allow_leftover.clone(),
+            scope: self.settings.reap_scope,
+            since: self.leader.map_or(self.id.start, |leader| leader.start),
+            disabled: self.settings.disabled.clone(),
+        };
+        let (order, hurry) = (self.order, Hurry::clone(&self.hurry));
+        self.finishing = Some(tokio::task::spawn_blocking(move || {
+            let (mut swept, used) = first(Hurry::clone(&hurry));
+            strays::add(&mut swept, order, &strays, &hurry);
+            (swept, used)
+        }));
     }
 
     /// Stops the tree where it stands.
@@ -227,10 +253,10 @@ impl Owner {
             }
             tokio::select! {
                 () = self.link.exchange() => {}
-                swept = finished(&mut self.takeover) => {
-                    self.takeover = None;
+                (swept, used) = finished(&mut self.finishing) => {
+                    self.finishing = None;
                     self.swept = true;
-                    return Report::Swept(swept, TreeUse::default());
+                    return Report::Swept(swept, used);
                 }
                 seen = looked(&mut self.look) => {
                     self.look = None;
@@ -259,7 +285,8 @@ impl Owner {
             Reply::Swept { swept, used, survivors } => {
                 self.swept = true;
                 adopted::expect(&survivors);
-                Some(Report::Swept(swept, used))
+                self.finish(move |_| (swept, used));
+                None
             }
         }
     }
@@ -293,11 +320,11 @@ fn wait_for(mut child: Child, pid: i32) {
     adopted::remove_owner(pid);
 }
 
-async fn finished(task: &mut Option<JoinHandle<Swept>>) -> Swept {
+async fn finished(task: &mut Option<JoinHandle<(Swept, TreeUse)>>) -> (Swept, TreeUse) {
     match task {
         Some(handle) => match handle.await {
-            Ok(swept) => swept,
-            Err(error) => takeover::unproved(format!("the sweep of a lost owner's tree broke off: {error}")),
+            Ok(done) => done,
+            Err(error) => (lost::unproved(format!("the sweep broke off: {error}")), TreeUse::default()),
         },
         None => pending().await,
     }

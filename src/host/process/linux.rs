@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use crate::core::process::ProcessId;
+use crate::core::stop::Activity;
 
 /// `/proc/PID/stat`, as far as it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,15 @@ impl Stat {
     /// A process whose first thread has ended while others run on shows Z too, and is alive.
     pub fn is_gone(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x') && self.threads <= 1
+    }
+
+    pub fn activity(&self) -> Activity {
+        match self.state {
+            _ if self.is_gone() => Activity::Zombie,
+            'T' | 't' => Activity::Stopped,
+            'D' => Activity::Uninterruptible,
+            _ => Activity::Running,
+        }
     }
 
     pub fn cpu_s(&self) -> f64 {
@@ -110,6 +120,11 @@ fn exists(pid: i32) -> bool {
 /// Whether exactly this process still exists and has not ended.
 pub fn is_alive(id: ProcessId) -> bool {
     stat(id.pid).is_ok_and(|stat| stat.id == id && !stat.is_gone())
+}
+
+/// What exactly this process is doing; `None` when it is gone.
+pub fn activity(id: ProcessId) -> Option<Activity> {
+    stat(id.pid).ok().filter(|stat| stat.id == id).map(|stat| stat.activity())
 }
 
 /// The children of every thread of a process; the kernel lists a child under the thread that made it.

@@ -35,7 +35,12 @@ pub enum Children {
 pub struct OurTree {
     pub disabled: Vec<Mechanism>,
     pub token: Option<String>,
+    /// Gets TERM first, and is no leftover.
     pub leader: Option<ProcessId>,
+    /// Whose session is ours.
+    pub session: Option<ProcessId>,
+    /// Left alive by an earlier sweep, and none of ours any more.
+    pub spared_before: BTreeSet<ProcessId>,
     /// Nothing that started earlier (clock ticks since boot) is ours.
     pub since: u64,
     pub noted: BTreeSet<ProcessId>,
@@ -65,6 +70,8 @@ impl OurTree {
             disabled: Vec::new(),
             token: None,
             leader: None,
+            session: None,
+            spared_before: BTreeSet::new(),
             since: 0,
             noted: BTreeSet::new(),
             leaf: None,
@@ -190,7 +197,8 @@ impl OurTree {
         let own = std::process::id() as i32;
         match process::children(own) {
             Ok(children) => {
-                let adopted: Vec<i32> = children.into_iter().filter(|pid| !except.contains(pid)).collect();
+                let spared = |pid: i32| process::stat(pid).is_ok_and(|stat| self.spared_before.contains(&stat.id));
+                let adopted: Vec<i32> = children.into_iter().filter(|&pid| !except.contains(&pid) && !spared(pid)).collect();
                 for &pid in &adopted {
                     found.entry(pid).or_insert(OursBy::Subreaper);
                 }
@@ -219,7 +227,8 @@ impl OurTree {
         }
         let session = self.session_in_use(&stats);
         let mut first = Vec::new();
-        for stat in stats.iter().filter(|stat| !stat.is_kernel_thread && stat.id.start >= self.since) {
+        let candidates = stats.iter().filter(|stat| !stat.is_kernel_thread && stat.id.start >= self.since);
+        for stat in candidates.filter(|stat| !self.spared_before.contains(&stat.id)) {
             if let Some(why) = self.claim(stat, session, missing) {
                 found.entry(stat.id.pid).or_insert(why);
                 first.push(stat.id.pid);
@@ -231,7 +240,7 @@ impl OurTree {
 
     /// The file's session, unless its number has gone to a later process that leads another session under it.
     fn session_in_use(&self, stats: &[Stat]) -> Option<i32> {
-        let leader = self.leader.filter(|_| self.has(Mechanism::Session))?;
+        let leader = self.session.filter(|_| self.has(Mechanism::Session))?;
         let reused = stats.iter().any(|stat| stat.id.pid == leader.pid && stat.id.start != leader.start);
         (!reused).then_some(leader.pid)
     }
@@ -269,7 +278,7 @@ impl OurTree {
             if role != Role::Leader && !stat.is_gone() {
                 self.look_closely(stat, boot_ms);
             }
-            seen.push(Seen { id: stat.id, ours_by: *ours_by, activity: activity(stat), role });
+            seen.push(Seen { id: stat.id, ours_by: *ours_by, activity: stat.activity(), role });
         }
         seen
     }
@@ -391,15 +400,6 @@ fn family() -> HashMap<i32, Vec<i32>> {
         family.entry(stat.ppid).or_default().push(stat.id.pid);
     }
     family
-}
-
-fn activity(stat: &Stat) -> Activity {
-    match stat.state {
-        _ if stat.is_gone() => Activity::Zombie,
-        'T' | 't' => Activity::Stopped,
-        'D' => Activity::Uninterruptible,
-        _ => Activity::Running,
-    }
 }
 
 fn unknown_process(pid: i32) -> Stat {

@@ -50,6 +50,15 @@ pub fn expect(survivors: &[ProcessId]) {
     family(|family| family.expected.extend(survivors));
 }
 
+/// Whether a sweep left this process alive on purpose or for want of power.
+pub fn is_expected(id: ProcessId) -> bool {
+    family(|family| family.expected.contains(&id))
+}
+
+pub fn expected() -> BTreeSet<ProcessId> {
+    family(|family| family.expected.clone())
+}
+
 /// Takes in what has ended among the orphans.
 pub fn reap() {
     let Ok(children) = process::children(std::process::id() as i32) else { return };

@@ -1,0 +1,52 @@
+//! The tree of an owner that was killed. Its orphans have landed on ledger, which is a subreaper too.
+
+use std::path::PathBuf;
+
+use super::{Hurry, sweep_unowned};
+use crate::core::ids::Token;
+use crate::core::moment::Secs;
+use crate::core::outcome::Cleanup;
+use crate::core::pattern::Patterns;
+use crate::core::process::{ProcessId, Swept};
+use crate::core::stop::StopOrder;
+use crate::host::adopted;
+use crate::host::cgroup::Leaf;
+use crate::host::tree::{Mechanism, OurTree, Root};
+
+/// What is known of a tree whose owner is gone.
+pub struct Lost {
+    pub token: Token,
+    pub disabled: Vec<Mechanism>,
+    pub allow_leftover: Patterns,
+    pub leaf: Option<PathBuf>,
+    pub leader: Option<ProcessId>,
+    /// When the owner was born, in the system's own unit.
+    pub since: u64,
+}
+
+pub fn sweep(order: StopOrder, lost: Lost, hurry: Hurry) -> Swept {
+    let mut tree = OurTree::new(Root::Adopted { except: adopted::owners() });
+    tree.token = Some(lost.token.0);
+    tree.disabled = lost.disabled;
+    tree.spare = lost.allow_leftover;
+    tree.leader = lost.leader;
+    tree.session = lost.leader;
+    tree.spared_before = adopted::expected();
+    tree.since = lost.since;
+    tree.leaf = lost.leaf.and_then(|path| Leaf::open(path).ok());
+    let mut swept = sweep_unowned(order, tree, hurry);
+    swept.notes.push("the owner was lost; ledger itself swept".to_owned());
+    swept
+}
+
+/// A sweep that could not be taken to its end.
+pub fn unproved(why: String) -> Swept {
+    Swept {
+        cleanup: Cleanup::Unknown,
+        leftovers: Vec::new(),
+        foreign: Vec::new(),
+        escalated: false,
+        notes: vec![why],
+        took: Secs::ZERO,
+    }
+}
