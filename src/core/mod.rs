@@ -31,6 +31,7 @@ pub mod schema;
 pub mod shard;
 pub mod stop;
 pub mod tail;
+pub mod trend;
 pub mod verdict;
 pub mod version;
 pub mod watch;
