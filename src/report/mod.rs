@@ -24,4 +24,5 @@ pub mod style;
 pub mod table;
 pub mod tested_versions;
 pub mod timing;
+pub mod trend;
 mod words;

@@ -47,7 +47,11 @@ fn one(trend: &Trend, style: Style) -> String {
 }
 
 fn slopes(trend: &Trend) -> String {
-    let rows = [("as measured", &trend.raw), ("without no-VM time", &trend.without_idle), ("without named parts", &trend.without_components)];
+    let rows = [
+        ("as measured", &trend.raw),
+        ("without no-VM time", &trend.without_idle),
+        ("without named parts", &trend.without_components),
+    ];
     let known: Vec<_> = rows.iter().filter_map(|(name, fit)| Some((name, fit.as_ref()?))).collect();
     if known.is_empty() {
         return String::new();
@@ -94,13 +98,21 @@ fn resources(trend: &Trend) -> String {
     if trend.resources.is_empty() {
         return String::new();
     }
-    let mut out = format!("\n  {:<22}{:>10}{:>10}{:>10}{:>12}  95 % interval\n", "AT THE END OF A FILE", "FIRST", "LAST", "NET", "PER FILE");
+    let mut out =
+        format!("\n  {:<22}{:>10}{:>10}{:>10}{:>12}  95 % interval\n", "AT THE END OF A FILE", "FIRST", "LAST", "NET", "PER FILE");
     for resource in &trend.resources {
-        let name = if resource.unit.is_empty() { resource.what.words().to_owned() } else { format!("{}, {}", resource.what.words(), resource.unit) };
+        let name = if resource.unit.is_empty() {
+            resource.what.words().to_owned()
+        } else {
+            format!("{}, {}", resource.what.words(), resource.unit)
+        };
         let slope = resource.slope.map_or("–".to_owned(), |fit| format!("{:+.1}", fit.robust));
         let bounds = resource.slope.and_then(|fit| fit.low.zip(fit.high));
         let interval = bounds.map_or("–".to_owned(), |(low, high)| format!("{low:+.1} to {high:+.1}"));
-        out.push_str(&format!("  {name:<22}{:>10.0}{:>10.0}{:>+10.0}{slope:>12}  {interval}\n", resource.first, resource.last, resource.net));
+        out.push_str(&format!(
+            "  {name:<22}{:>10.0}{:>10.0}{:>+10.0}{slope:>12}  {interval}\n",
+            resource.first, resource.last, resource.net
+        ));
     }
     out
 }
