@@ -1,6 +1,7 @@
 //! The answer in words. It claims no more than the points carry.
 
-use super::{FileCost, Fit, Held, Resource, Trend};
+use super::stats::least_squares;
+use super::{FileCost, Fit, Held, Resource, Trend, without_idle};
 use crate::core::row::LegRow;
 
 /// Below this many points an interval is wide enough to hold anything.
@@ -53,21 +54,25 @@ fn cost(trend: &Trend) -> String {
 }
 
 fn idle(trend: &Trend) -> Option<String> {
-    let (raw, without) = (trend.raw.as_ref()?, trend.without_idle.as_ref()?);
+    let without = trend.without_idle.as_ref()?;
+    // With and without are told of the same files: those whose samples know the time without a VM.
+    let same: Vec<(f64, f64)> =
+        trend.files.iter().filter(|file| without_idle(file).is_some()).map(|file| (file.position as f64, file.ratio)).collect();
+    let with = least_squares(&same)?;
     let dearest = trend.files.iter().max_by(|a, b| extra_idle(a).total_cmp(&extra_idle(b)))?;
     let most = match extra_idle(dearest) {
         extra if extra > 1.0 => format!("; most of that time is in {} ({:.0} s)", dearest.file, dearest.idle_s.unwrap_or_default()),
         _ => String::new(),
     };
-    let moved = (raw.least_squares - without.least_squares).abs();
-    let what = if moved > 0.5 * raw.least_squares.abs() && moved > 0.001 {
+    let moved = (with - without.least_squares).abs();
+    let what = if moved > 0.5 * with.abs() && moved > 0.001 {
         "most of the slope goes with time in which no VM was alive"
     } else {
         "time in which no VM was alive explains little of the slope"
     };
     Some(format!(
-        "{what}: least squares {:+.3} per file with it, {:+.3} without it; robust {} without it{most}",
-        raw.least_squares,
+        "{what}: over {} files least squares {with:+.3} per file with it, {:+.3} without it; robust {} without it{most}",
+        without.n,
         without.least_squares,
         interval(without)
     ))
