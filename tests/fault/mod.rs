@@ -1,7 +1,9 @@
 //! Disks that fail, files that are damaged, writers that are killed.
 
 mod events;
+mod full_disk;
 mod sinks;
 mod store_damage;
+mod store_kills;
 mod store_refusals;
 mod store_writes;
