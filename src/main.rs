@@ -7,5 +7,5 @@ fn main() -> ExitCode {
     if let Some(code) = ci_ledger::host::owner::run_if_asked() {
         return code;
     }
-    ExitCode::SUCCESS
+    ci_ledger::cli::main()
 }

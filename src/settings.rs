@@ -6,6 +6,6 @@ mod plan_files;
 mod resolve;
 
 pub use environment::Environment;
-pub use flags::{CapsSource, DurationArg, RunFlags};
+pub use flags::{CapsSource, DurationArg, ReapScopeArg, RunFlags};
 pub use plan_files::PlanError;
-pub use resolve::{ClassifyRule, Identity, RunSettings, SettingsError, resolve_run};
+pub use resolve::{ActionsFiles, Identity, PoolSettings, Rounds, RunSettings, SettingsError, resolve_run};

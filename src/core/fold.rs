@@ -216,32 +216,7 @@ impl Leg {
     fn file_finished(&mut self, finished: &FileFinished) {
         let evidence = self.files.pop().and_then(|row| row.evidence);
         self.last_output.clone_from(&finished.last_output);
-        self.files.push(FileRow {
-            index: finished.at.index,
-            round: finished.at.round,
-            file: finished.at.file.clone(),
-            file_b64: finished.at.file_b64.clone(),
-            outcome: Some(finished.outcome.clone()),
-            status: Some(finished.outcome.status()),
-            started_at: finished.started_at,
-            duration_s: finished.duration_s,
-            cap_s: finished.cap_s,
-            cap_basis: finished.cap_basis.clone(),
-            exit_code: finished.exit_code,
-            signal: finished.signal,
-            escalated: Some(finished.escalated),
-            suspended_s: Some(finished.suspended_s),
-            containment: finished.containment.clone(),
-            cleanup_verified: finished.cleanup_verified,
-            leftovers: finished.leftovers.clone(),
-            foreign: finished.foreign.clone(),
-            log: finished.log.clone(),
-            last_output: finished.last_output.clone(),
-            notes: finished.notes.clone(),
-            used: finished.used.clone(),
-            components: finished.components.clone(),
-            evidence,
-        });
+        self.files.push(FileRow { evidence, ..FileRow::of(finished) });
         self.current = None;
         self.last_file = Some(finished.at.file.clone());
     }
@@ -268,6 +243,11 @@ impl Leg {
         if self.notes.len() < NOTES_KEPT {
             self.notes.push(note(ts, kind, text));
         }
+    }
+
+    /// Without what no marker shows: the samples along the leg.
+    pub fn for_marker(&self) -> Self {
+        Self { samples: Vec::new(), ..self.clone() }
     }
 
     pub fn current(&self) -> Option<&FileRef> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::event::{Component, SinkState};
+use super::event::{Component, FileFinished, SinkState};
 use super::ids::{Attempt, Digest, Epoch, LegId, Platform, RunId, Seq, Shard, Target};
 use super::moment::{Secs, Wall};
 use super::outcome::{Conclusion, Outcome, Scope, Status, StoppedBy, Terminal};
@@ -287,6 +287,36 @@ impl FileRow {
             notes: Vec::new(),
             used: None,
             components: Vec::new(),
+            evidence: None,
+        }
+    }
+
+    /// The row of a file's own record.
+    pub fn of(finished: &FileFinished) -> Self {
+        Self {
+            index: finished.at.index,
+            round: finished.at.round,
+            file: finished.at.file.clone(),
+            file_b64: finished.at.file_b64.clone(),
+            outcome: Some(finished.outcome.clone()),
+            status: Some(finished.outcome.status()),
+            started_at: finished.started_at,
+            duration_s: finished.duration_s,
+            cap_s: finished.cap_s,
+            cap_basis: finished.cap_basis.clone(),
+            exit_code: finished.exit_code,
+            signal: finished.signal,
+            escalated: Some(finished.escalated),
+            suspended_s: Some(finished.suspended_s),
+            containment: finished.containment.clone(),
+            cleanup_verified: finished.cleanup_verified,
+            leftovers: finished.leftovers.clone(),
+            foreign: finished.foreign.clone(),
+            log: finished.log.clone(),
+            last_output: finished.last_output.clone(),
+            notes: finished.notes.clone(),
+            used: finished.used.clone(),
+            components: finished.components.clone(),
             evidence: None,
         }
     }

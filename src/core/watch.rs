@@ -28,7 +28,6 @@ pub struct Bounds {
     pub grace: Secs,
     pub leftovers_fail: bool,
     pub log: Option<String>,
-    pub containment: Option<String>,
 }
 
 /// What the file printed, once its pipes are drained.
@@ -37,8 +36,8 @@ pub struct Printed {
     pub bytes: u64,
     pub last_output: Option<String>,
     pub components: Vec<Component>,
-    /// Outcome of the first `[[classify]]` rule that matched, with the rule.
-    pub refined: Option<(Outcome, String)>,
+    /// The `[[classify]]` rule that matched: its outcome and its pattern.
+    pub rule: Option<(Outcome, String)>,
     /// Set where minimum evidence was asked for: whether any of it was seen.
     pub evidence_of_tests: Option<bool>,
     pub notes: Vec<String>,
@@ -46,7 +45,11 @@ pub struct Printed {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    Started(ProcessId),
+    /// The leader runs, held by these mechanisms.
+    Started {
+        id: ProcessId,
+        containment: String,
+    },
     SpawnFailed {
         text: String,
     },
@@ -120,6 +123,7 @@ enum Phase {
 #[derive(Debug, Clone)]
 pub struct Watch {
     bounds: Bounds,
+    containment: Option<String>,
     began: Moment,
     last: Moment,
     phase: Phase,
@@ -147,6 +151,7 @@ impl Watch {
     pub fn begin(bounds: Bounds, began: Moment) -> Self {
         Self {
             bounds,
+            containment: None,
             began,
             last: began,
             phase: Phase::Spawning,
@@ -197,7 +202,10 @@ impl Watch {
         self.last = now;
         let mut effects = Vec::new();
         match input {
-            Input::Started(_) if self.phase == Phase::Spawning => self.phase = Phase::Running,
+            Input::Started { containment, .. } if self.phase == Phase::Spawning => {
+                self.containment = Some(containment);
+                self.phase = Phase::Running;
+            }
             Input::SpawnFailed { text } if self.phase == Phase::Spawning => {
                 self.end.spawn_error = Some(text);
                 self.sweep(false, Secs::ZERO, &mut effects);
@@ -234,7 +242,7 @@ impl Watch {
             Input::Beat { sample, last_output } => self.beat(now, sample, last_output, &mut effects),
             // A result that comes after its question was settled says nothing new.
             Input::Tick
-            | Input::Started(_)
+            | Input::Started { .. }
             | Input::SpawnFailed { .. }
             | Input::OwnerLost
             | Input::Swept { .. }
@@ -360,7 +368,7 @@ impl Watch {
             exit_code,
             signal,
             escalated: swept.escalated,
-            containment: self.bounds.containment.clone(),
+            containment: self.containment.take(),
             cleanup: swept.cleanup,
             cleanup_verified: swept.cleanup.verified(),
             leftovers: swept.leftovers,

@@ -17,4 +17,5 @@ pub mod signals;
 pub mod spawn;
 pub mod sweep;
 pub mod table;
+pub mod terminal;
 pub mod tree;

@@ -14,6 +14,7 @@ pub mod gate;
 pub mod github;
 pub mod json;
 pub mod junit;
+pub mod live;
 pub mod markdown;
 pub mod merged;
 pub mod ndjson;

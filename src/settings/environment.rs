@@ -3,32 +3,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use crate::core::redact;
+
 /// A copy of the environment. Tests make their own.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
 }
-
-/// Parts of a variable's name that mark its value as a secret.
-const SECRET_WORDS: &[&str] = &[
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "APIKEY",
-    "API_KEY",
-    "ACCESS_KEY",
-    "PRIVATE_KEY",
-    "CREDENTIAL",
-    "AUTHORIZATION",
-    "SIGNING_KEY",
-    "ACCOUNT_KEY",
-    "SAS_KEY",
-    "COOKIE",
-];
-/// Names that look like secrets and hold none.
-const NOT_SECRET: &[&str] = &["LEDGER_TOKEN", "LEDGER_MASK", "AWS_WEB_IDENTITY_TOKEN_FILE", "GOOGLE_APPLICATION_CREDENTIALS"];
 
 impl Environment {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
@@ -63,19 +44,11 @@ impl Environment {
     }
 
     /// Every value that must not leave the machine: what LEDGER_MASK names, and what is named like a secret.
-    pub fn secrets(&self) -> Vec<String> {
-        let named = self.get("LEDGER_MASK").unwrap_or_default();
-        let named: Vec<&str> = named.split([',', ' ', '\n']).map(str::trim).filter(|name| !name.is_empty()).collect();
-        let mut values = Vec::new();
-        for (name, value) in &self.variables {
-            let Some(name) = name.to_str() else { continue };
-            let upper = name.to_ascii_uppercase();
-            let looks_secret = SECRET_WORDS.iter().any(|word| upper.contains(word)) && !NOT_SECRET.contains(&upper.as_str());
-            if named.contains(&name) || looks_secret {
-                values.push(value.to_string_lossy().into_owned());
-            }
-        }
-        values
+    pub fn secrets(&self) -> Vec<Vec<u8>> {
+        let text =
+            |(name, value): (&OsString, &OsString)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned());
+        let variables: Vec<(String, String)> = self.variables.iter().map(text).collect();
+        redact::masks_of(&variables)
     }
 }
 
@@ -88,13 +61,14 @@ mod tests {
         let environment = Environment::of([
             ("LEDGER_MASK", "PLAIN, OTHER"),
             ("PLAIN", "one"),
-            ("GITHUB_TOKEN", "two"),
-            ("my_api_key", "three"),
+            ("GITHUB_TOKEN", "two!!"),
+            ("my_api_key", "three!"),
             ("PATH", "/bin"),
             ("LEDGER_TOKEN", "not this"),
         ]);
-        let mut secrets = environment.secrets();
-        secrets.sort();
-        assert_eq!(secrets, ["one", "three", "two"]);
+        let secrets = environment.secrets();
+        for (value, secret) in [("one", true), ("two!!", true), ("three!", true), ("/bin", false), ("not this", false)] {
+            assert_eq!(secrets.contains(&value.as_bytes().to_vec()), secret, "{value}");
+        }
     }
 }

@@ -10,7 +10,9 @@ use super::flags::{CapsSource, LeftoversArg, ReapScopeArg, RunFlags};
 use super::plan_files::{self, PlanError};
 use crate::core::ids::{Attempt, FilePath, LegId, Platform, RunId, Shard, Target};
 use crate::core::moment::{Moment, Secs, Wall, parse_duration};
-use crate::core::outcome::{Outcome, Scope};
+use crate::core::outcome::Scope;
+use crate::core::pattern::Patterns;
+use crate::core::scan::{RuleError, Rules};
 
 const SETTINGS_FILE: &str = "ledger.toml";
 const CAPS_FILE: &str = "ledger-caps.json";
@@ -38,14 +40,6 @@ pub struct Identity {
     pub event: Option<String>,
     pub resolved: Option<String>,
     pub legs: u32,
-}
-
-/// A rule of `[[classify]]`: a failure whose output matches gets this outcome.
-#[derive(Debug, Clone)]
-pub struct ClassifyRule {
-    pub pattern: String,
-    pub regex: regex::bytes::Regex,
-    pub outcome: Outcome,
 }
 
 /// How often the plan runs.
@@ -91,21 +85,22 @@ pub struct RunSettings {
     pub heartbeat: Secs,
     pub logs: PathBuf,
     pub watch_disk: Vec<PathBuf>,
-    pub reap_match: Vec<String>,
+    pub reap_match: Patterns,
     pub reap_scope: ReapScopeArg,
-    pub allow_leftover: Vec<String>,
+    pub allow_leftover: Patterns,
     pub leftovers_fail: bool,
     pub tty: bool,
     pub keep_awake: bool,
     pub fail_fast: bool,
     pub rounds: Rounds,
     pub resume: bool,
-    pub min_evidence: Option<regex::bytes::Regex>,
-    pub classify: Vec<ClassifyRule>,
+    /// A pass must show a match of its pattern.
+    pub min_evidence: Option<Rules>,
+    pub classify: Rules,
     pub pool: Option<PoolSettings>,
     pub without_mechanism: Vec<String>,
     pub dry_run: bool,
-    pub secrets: Vec<String>,
+    pub secrets: Vec<Vec<u8>>,
     pub is_ci: bool,
     pub actions: Option<ActionsFiles>,
 }
@@ -127,7 +122,7 @@ struct WrittenRule {
 /// `folder` is the working folder and `now` the start of the run.
 pub fn resolve_run(flags: RunFlags, env: &Environment, folder: &Path, now: Moment) -> Result<RunSettings, SettingsError> {
     let file = read_settings_file(flags.config.as_deref(), folder)?;
-    let classify = rules(file.classify)?;
+    let classify = rules(&file.classify, flags.config.as_deref().unwrap_or(Path::new(SETTINGS_FILE)))?;
     let of_file = file.run;
     let suite = if of_file.files.is_empty() { None } else { Some(of_file.files.clone()) };
     let written = if flags.files.is_empty() { suite.clone().unwrap_or_default() } else { flags.files.clone() };
@@ -188,7 +183,7 @@ pub fn resolve_run(flags: RunFlags, env: &Environment, folder: &Path, now: Momen
         fail_fast: flags.fail_fast || of_file.fail_fast,
         rounds: rounds(flags.repeat.or(of_file.repeat), flags.r#for.or(of_file.r#for), flags.until_fail || of_file.until_fail)?,
         resume: flags.resume,
-        min_evidence: flags.min_evidence.or(of_file.min_evidence).map(|text| regex("--min-evidence", &text)).transpose()?,
+        min_evidence: min_evidence(flags.min_evidence.or(of_file.min_evidence))?,
         classify,
         pool: flags.pool.or(of_file.pool).map(|name| PoolSettings { name, slots: flags.slots.or(of_file.slots) }),
         without_mechanism: flags.without_mechanism,
@@ -329,12 +324,9 @@ fn sinks(flags: Vec<String>, of_file: Vec<String>, env: &Environment) -> Vec<Str
     }
 }
 
-fn patterns(flag: &'static str, written: Vec<String>, default: &[&str]) -> Result<Vec<String>, SettingsError> {
+fn patterns(flag: &'static str, written: Vec<String>, default: &[&str]) -> Result<Patterns, SettingsError> {
     let patterns = if written.is_empty() { default.iter().map(|text| (*text).to_owned()).collect() } else { written };
-    for pattern in &patterns {
-        glob::Pattern::new(pattern).map_err(|error| bad(flag, pattern, error.msg))?;
-    }
-    Ok(patterns)
+    Patterns::new(patterns).map_err(|error| bad(flag, &error.pattern, &error.why))
 }
 
 fn rounds(repeat: Option<u32>, span: Option<super::DurationArg>, until_fail: bool) -> Result<Rounds, SettingsError> {
@@ -346,22 +338,19 @@ fn rounds(repeat: Option<u32>, span: Option<super::DurationArg>, until_fail: boo
     Ok(Rounds { count, for_at_most: span.map(|span| span.0), until_fail })
 }
 
-fn rules(written: Vec<WrittenRule>) -> Result<Vec<ClassifyRule>, SettingsError> {
-    let check = |rule: WrittenRule| {
-        let regex = regex("[[classify]] pattern", &rule.pattern)?;
-        if rule.outcome.is_empty() || rule.outcome.len() > 64 {
-            return Err(bad("[[classify]] outcome", &rule.outcome, "an outcome is a word of 1 to 64 bytes"));
-        }
-        match Outcome::parse(&rule.outcome) {
-            Outcome::Pass => Err(bad("[[classify]] outcome", "pass", "a rule may name a failure better, never make it a pass")),
-            outcome => Ok(ClassifyRule { pattern: rule.pattern, regex, outcome }),
-        }
-    };
-    written.into_iter().map(check).collect()
+fn rules(written: &[WrittenRule], path: &Path) -> Result<Rules, SettingsError> {
+    let pairs = written.iter().map(|rule| (rule.pattern.as_str(), rule.outcome.as_str()));
+    Rules::new(pairs).map_err(|error| SettingsError::BadFile { path: path.to_owned(), reason: error.to_string() })
 }
 
-fn regex(flag: &'static str, text: &str) -> Result<regex::bytes::Regex, SettingsError> {
-    regex::bytes::Regex::new(text).map_err(|error| bad(flag, text, &error.to_string()))
+/// Minimum evidence is one rule whose outcome nobody reads.
+fn min_evidence(written: Option<String>) -> Result<Option<Rules>, SettingsError> {
+    let Some(text) = written else { return Ok(None) };
+    match Rules::new([(text.as_str(), "seen")]) {
+        Ok(rules) => Ok(Some(rules)),
+        Err(RuleError::Pattern { error, .. }) => Err(bad("--min-evidence", &text, &error)),
+        Err(other) => Err(bad("--min-evidence", &text, &other.to_string())),
+    }
 }
 
 fn either<T>(flags: Vec<T>, of_file: Vec<T>) -> Vec<T> {
@@ -444,7 +433,7 @@ mod tests {
     fn a_rule_never_makes_a_pass() {
         let env = Environment::default();
         let toml = "[run]\nfiles=[\"a.sh\"]\n[[classify]]\npattern=\"X\"\noutcome=\"pass\"\n";
-        assert!(resolve(toml, &env, |_| {}).unwrap_err().contains("never make it a pass"));
+        assert!(resolve(toml, &env, |_| {}).unwrap_err().contains("never turns a failure into a pass"));
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::{Found, ci_data};
+use super::{Found, ci_data, ledger};
+use crate::sink::SinkError;
+use crate::store::StoreError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
@@ -12,6 +14,12 @@ pub enum SourceError {
     Io { path: PathBuf, source: io::Error },
     #[error("{}: nothing in it is evidence: no ledger, no ci-data, no JUnit or timing file", path.display())]
     Empty { path: PathBuf },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    #[error("the async runtime cannot start: {0}")]
+    Runtime(io::Error),
     #[error("{}: {why}", path.display())]
     Unreadable { path: PathBuf, why: String },
 }
@@ -43,12 +51,21 @@ pub fn open(path: &Path, found: &mut Found) -> Result<(), SourceError> {
 fn open_file(path: &Path, found: &mut Found) -> Result<(), SourceError> {
     match sniff(path).map_err(|error| SourceError::io(path, error))? {
         Some(Kind::CiData) => ci_data::read_file(path, found).map_err(|error| SourceError::io(path, error)),
+        Some(Kind::Database) => {
+            let read = ledger::read_database(path)?;
+            found.join(read);
+            Ok(())
+        }
         _ => Err(SourceError::Empty { path: path.to_owned() }),
     }
 }
 
 /// A folder of ci-data; `runs/` below it is looked at too, which is how public projects keep it.
 fn open_folder(path: &Path, found: &mut Found) -> Result<(), SourceError> {
+    if holds_databases(path).map_err(|error| SourceError::io(path, error))? {
+        found.join(ledger::read_folder(path)?);
+        return Ok(());
+    }
     let mut files = ci_data_files(path).map_err(|error| SourceError::io(path, error))?;
     let runs = path.join("runs");
     if files.is_empty() && runs.is_dir() {
@@ -64,6 +81,15 @@ fn open_folder(path: &Path, found: &mut Found) -> Result<(), SourceError> {
         }
     }
     Ok(())
+}
+
+fn holds_databases(folder: &Path) -> io::Result<bool> {
+    for entry in std::fs::read_dir(folder)? {
+        if entry?.path().extension().is_some_and(|extension| extension == "db") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn ci_data_files(folder: &Path) -> io::Result<Vec<PathBuf>> {

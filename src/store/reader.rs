@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use crate::core::chain::Stored;
 use crate::core::event::Envelope;
-use crate::core::ids::{Epoch, LegId, Seq};
+use crate::core::ids::{Digest, Epoch, LegId, Seq};
 use crate::core::moment::Wall;
 
 use super::database;
@@ -34,6 +35,15 @@ pub struct StoredLine {
     pub kind: String,
     /// `None` for a line over `MAX_LINE_BYTES`, or one that is no UTF-8 text: it is not loaded.
     pub line: Option<String>,
+}
+
+impl StoredLine {
+    /// The line as the writer acknowledged it; `None` where it cannot be read.
+    pub fn stored(&self) -> Option<Stored> {
+        let line = self.line.as_deref()?;
+        let progress = serde_json::from_str::<Envelope>(line).is_ok_and(|envelope| envelope.body.is_progress());
+        Some(Stored { seq: self.seq, line: line.into(), digest: Digest::of(line.as_bytes()), progress })
+    }
 }
 
 /// One row, parsed.

@@ -5,6 +5,7 @@
 //! values that overlap leave nothing of either.
 
 mod automaton;
+mod event;
 mod forms;
 mod names;
 mod stream;
@@ -15,6 +16,7 @@ mod tests;
 use std::sync::Arc;
 
 use automaton::Automaton;
+pub use event::body;
 pub use names::{is_secret_name, masks_of};
 pub use stream::RedactStream;
 

@@ -18,7 +18,6 @@ fn watch(cap_s: Option<u64>) -> Watch {
         grace: Secs::from_secs(5),
         leftovers_fail: false,
         log: None,
-        containment: None,
     };
     Watch::begin(bounds, at(0))
 }
@@ -30,7 +29,7 @@ fn clean() -> Input {
 }
 
 fn started() -> Input {
-    Input::Started(ProcessId { pid: 2, start: 1 })
+    Input::Started { id: ProcessId { pid: 2, start: 1 }, containment: "subreaper".into() }
 }
 
 fn exited(code: i32) -> Input {

@@ -176,6 +176,18 @@ impl Owner {
         &self.containment
     }
 
+    /// Waits until the owner is at work and says what holds its tree. Empty where it was lost before.
+    pub async fn ready(&mut self) -> &str {
+        while self.containment.is_empty() && !self.link.closed {
+            match self.link.take_reply() {
+                // Before a start the owner says nothing but what it is.
+                Some(reply) => drop(self.translate(reply)),
+                None => self.link.exchange().await,
+            }
+        }
+        &self.containment
+    }
+
     /// Starts the file's program. The answer is `Report::Started` or `Report::SpawnFailed`.
     pub fn start(&mut self, spec: SpawnSpec) {
         self.link.queue(&Command::Start(spec));

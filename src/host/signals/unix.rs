@@ -6,6 +6,7 @@ use std::io;
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
 use super::Signal;
+use crate::core::ending::EndSignal;
 
 /// The streams. A signal that was ignored when ledger started stays ignored: `nohup` means it, and a shell ignores INT for what it
 /// starts in the background.
@@ -33,9 +34,9 @@ impl Signals {
     /// The next signal. May be dropped and called again without losing one.
     pub async fn next(&mut self) -> Signal {
         tokio::select! {
-            () = arrived(&mut self.term) => Signal::Term,
-            () = arrived(&mut self.int) => Signal::Int,
-            () = arrived(&mut self.hup) => Signal::Hup,
+            () = arrived(&mut self.term) => Signal::End(EndSignal::Term),
+            () = arrived(&mut self.int) => Signal::End(EndSignal::Int),
+            () = arrived(&mut self.hup) => Signal::End(EndSignal::Hup),
             () = arrived(&mut self.stop) => Signal::Stop,
             () = arrived(&mut self.go_on) => Signal::Continue,
         }

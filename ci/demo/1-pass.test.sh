@@ -1,0 +1,2 @@
+echo "anchor boots in 1 s"
+sleep 1

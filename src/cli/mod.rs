@@ -1,0 +1,121 @@
+//! The command line: one file per subcommand, its doc comment is its help. Here alone errors become words, hints and exit codes.
+
+mod report;
+mod run;
+
+mod terminal;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::settings::Environment;
+
+pub use terminal::{ColorArg, Terminal};
+
+/// A CI evidence ledger and per-file watchdog runner.
+///
+/// Runs test files one by one under caps derived from history, proves after every file that nothing of it is left, and puts every fact
+/// outside the machine before the next one can go wrong: a lost runner still leaves a terminal class and its last progress.
+#[derive(Debug, Parser)]
+#[command(name = "ledger", version, max_term_width = 100, propagate_version = true)]
+pub struct Cli {
+    /// When to colour
+    #[arg(long, value_enum, global = true, default_value_t = ColorArg::Auto, value_name = "WHEN")]
+    color: ColorArg,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::RunArgs),
+    Report(report::ReportArgs),
+    Verify(verify::VerifyArgs),
+}
+
+/// Usage and configuration errors, also a source that cannot be read.
+const EXIT_USAGE: i32 = 2;
+
+/// A failure with the words for it.
+#[derive(Debug)]
+pub struct Failure {
+    pub code: i32,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    pub fn usage(error: impl std::fmt::Display) -> Self {
+        Self { code: EXIT_USAGE, message: error.to_string(), hint: None }
+    }
+
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// What a subcommand needs to know of the world.
+pub struct World {
+    pub environment: Environment,
+    pub terminal: Terminal,
+}
+
+/// Parses the command line, runs it, says what went wrong.
+pub fn main() -> ExitCode {
+    let environment = Environment::of_process();
+    start_tracing(&environment);
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = error.exit_code();
+            // A closed pipe is no reason to complain about help that nobody reads.
+            let _ = error.print();
+            return exit(code);
+        }
+    };
+    let terminal = Terminal::of_process(cli.color, &environment);
+    let world = World { environment, terminal };
+    let result = match cli.command {
+        Command::Run(args) => run::run(args, &world),
+        Command::Report(args) => report::run(&args, &world),
+        Command::Verify(args) => verify::run(&args),
+    };
+    match result {
+        Ok(code) => exit(code),
+        Err(failure) => {
+            eprintln!("ledger: error: {}", failure.message);
+            if let Some(hint) = failure.hint {
+                eprintln!("ledger: hint: {hint}");
+            }
+            exit(failure.code)
+        }
+    }
+}
+
+fn exit(code: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+fn start_tracing(environment: &Environment) {
+    let Some(filter) = environment.get("LEDGER_LOG") else { return };
+    let filter = tracing_subscriber::EnvFilter::new(filter);
+    // A second subscriber can only be set by a test that calls this twice.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+}
+
+/// Writes data to stdout. A reader that has gone away has what it wanted.
+pub fn print(text: &str) -> Result<(), Failure> {
+    use std::io::Write as _;
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure { code: 1, message: format!("stdout cannot be written: {error}"), hint: None })
+        }
+        _ => Ok(()),
+    }
+}

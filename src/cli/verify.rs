@@ -1,0 +1,95 @@
+//! `ledger verify`
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{Failure, print};
+use crate::host::clock;
+use crate::sink::Narrow;
+use crate::source::{self, sink};
+use crate::store::{LedgerFolder, Verdict, verify};
+
+/// Check that evidence is whole: 0 whole (an open end is whole), 1 broken, 2 unreadable
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// A ledger folder, a database, or a sink URL
+    #[arg(default_value = ".ledger")]
+    source: String,
+
+    /// One JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// One epoch of one leg.
+#[derive(Debug, Serialize)]
+struct Checked {
+    source: String,
+    verdict: &'static str,
+    last_seq: u64,
+    why: Option<String>,
+    notes: Vec<String>,
+}
+
+pub fn run(args: &VerifyArgs) -> Result<i32, Failure> {
+    let checked = if source::is_sink(&args.source) { check_sink(&args.source)? } else { check_path(Path::new(&args.source))? };
+    if checked.is_empty() {
+        return Err(Failure::usage(format!("{}: there is no ledger in it", args.source)));
+    }
+    if args.json {
+        let document = serde_json::json!({ "v": 1, "checked": checked });
+        print(&format!("{document:#}\n"))?;
+    } else {
+        for one in &checked {
+            let why = one.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            print(&format!("{}: {}, {} events{why}\n", one.source, one.verdict, one.last_seq))?;
+            one.notes.iter().for_each(|note| eprintln!("ledger: note: {}: {note}", one.source));
+        }
+    }
+    Ok(checked.iter().map(|one| exit_code(one.verdict)).max().unwrap_or(0))
+}
+
+fn exit_code(verdict: &str) -> i32 {
+    match verdict {
+        "whole" | "open-end" => 0,
+        "broken" => 1,
+        _ => 2,
+    }
+}
+
+fn check_path(path: &Path) -> Result<Vec<Checked>, Failure> {
+    let databases: Vec<PathBuf> = if path.is_dir() {
+        let folder = LedgerFolder::open(path).and_then(|folder| folder.databases()).map_err(Failure::usage)?;
+        folder.into_iter().map(|database| database.path).collect()
+    } else {
+        vec![path.to_owned()]
+    };
+    Ok(databases.iter().map(|path| check_database(path)).collect())
+}
+
+fn check_database(path: &Path) -> Checked {
+    let verified = verify(path, None);
+    let (verdict, why) = match verified.verdict {
+        Verdict::Whole => ("whole", None),
+        Verdict::OpenEnd => ("open-end", None),
+        Verdict::Broken { after, why } => ("broken", Some(format!("{why}; events up to {after} can be trusted"))),
+        Verdict::Unreadable { why } => ("unreadable", Some(why)),
+    };
+    Checked { source: path.display().to_string(), verdict, last_seq: verified.head.seq.0, why, notes: verified.notes }
+}
+
+fn check_sink(url: &str) -> Result<Vec<Checked>, Failure> {
+    let runtime = source::runtime().map_err(Failure::usage)?;
+    let epochs = runtime.block_on(sink::verify(url, &Narrow::default(), clock::now().wall)).map_err(Failure::usage)?;
+    let checked = |epoch: sink::SinkVerified| {
+        let verdict = match (&epoch.broken, epoch.ended) {
+            (Some(_), _) => "broken",
+            (None, true) => "whole",
+            (None, false) => "open-end",
+        };
+        Checked { source: epoch.place, verdict, last_seq: epoch.last.0, why: epoch.broken, notes: Vec::new() }
+    };
+    Ok(epochs.into_iter().map(checked).collect())
+}

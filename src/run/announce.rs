@@ -1,0 +1,157 @@
+//! What people and the CI service are told while a leg runs. Decides nothing; the words come from `report`.
+
+use std::io::Write as _;
+
+use super::console::Console;
+use super::plan::{Plan, Planned};
+use super::session::Session;
+use crate::core::event::{Body, SinkDegraded};
+use crate::core::moment::{Moment, Secs};
+use crate::core::row::FileRow;
+use crate::core::sample::HostSample;
+use crate::core::watch::Watch;
+use crate::report::github::{self, Level};
+use crate::report::live::Bar;
+use crate::report::progress::{self, Eta, Progress};
+use crate::report::style::{Colour, Glyphs, Style};
+use crate::settings::RunSettings;
+
+/// Lines beside the output of files: they go to logs as often as to terminals.
+const PLAIN: Style = Style { width: 0, colour: Colour::Off, glyphs: Glyphs::Unicode };
+
+/// `--dry-run`.
+pub fn print_plan(settings: &RunSettings, plan: &Plan) {
+    let mut out = std::io::stdout().lock();
+    let mut line = |text: String| {
+        // A reader that has gone away wants no more of it.
+        let _ = writeln!(out, "{text}");
+    };
+    line(format!("{} ({} files, {})", settings.identity.leg, plan.files.len(), settings.scope.as_str()));
+    for file in &plan.files {
+        let cap = match &file.choice {
+            Some(choice) => format!("cap {} ({})", choice.cap, choice.basis),
+            None => "no cap".to_owned(),
+        };
+        line(format!("{:>4}  {}  {cap}", file.index, crate::report::escape::name(file.path.text())));
+    }
+    if let Some(deadline) = settings.deadline {
+        line(format!("deadline {deadline}, reserve {}, min-viable {}", settings.reserve, settings.min_viable));
+    }
+}
+
+pub fn begin(console: &Console, settings: &RunSettings, plan: &Plan, recovered: &[String]) {
+    let in_actions = settings.actions.is_some();
+    let warn = |text: String| console.say(warning(&text, in_actions));
+    recovered.iter().for_each(|text| console.say(format!("ledger: recovered: {text}")));
+    plan.warnings.iter().for_each(|text| warn(text.clone()));
+    if settings.is_ci && settings.sinks.is_empty() {
+        warn(
+            "no sink is set: if this runner is lost, it will leave NOTHING. Set --sink (or LEDGER_SINK), for example --sink github: or \
+             --sink s3://bucket/prefix"
+                .to_owned(),
+        );
+    }
+}
+
+fn warning(text: &str, in_actions: bool) -> String {
+    if in_actions {
+        github::annotation(Level::Warning, None, "ledger", text).trim_end().to_owned()
+    } else {
+        format!("ledger: warning: {text}")
+    }
+}
+
+pub fn sink_degraded(sink: &SinkDegraded, in_actions: bool) -> String {
+    let text = format!(
+        "the sink {} does not answer ({}); the run goes on, {} events are kept and sent later",
+        sink.url, sink.error, sink.unsent
+    );
+    warning(&text, in_actions)
+}
+
+pub fn budget_spent(session: &Session, planned: &Planned, left: Secs, needed: Secs) {
+    let text = format!(
+        "the budget is spent before '{}': {left} are left before the reserve of {}, and it needs {needed}; it and all later files are not run",
+        planned.path, session.settings.reserve
+    );
+    session.console.say(warning(&text, session.settings.actions.is_some()));
+}
+
+pub async fn file_begins(session: &Session, planned: &Planned, round: u32, cap: Option<Secs>) {
+    if session.settings.actions.is_some() {
+        let cap = cap.map_or(String::new(), |cap| format!(" (cap {cap})"));
+        let nth = nth(session, round, planned.index);
+        let title = format!("[{nth}/{}] {}{cap}", total(session), planned.path);
+        session.console.out(github::group(&title).trim_end().to_owned()).await;
+    }
+}
+
+pub async fn file_ended(session: &Session, planned: &Planned, record: &Body, sample: &HostSample) {
+    let Body::FileFinished(finished) = record else { return };
+    let row = FileRow::of(finished);
+    if session.settings.actions.is_some() {
+        session.console.out("::endgroup::".to_owned()).await;
+        for annotation in github::file_annotations(&row) {
+            session.console.out(annotation.trim_end().to_owned()).await;
+        }
+    } else {
+        for leftover in &row.leftovers {
+            let name = crate::report::escape::name(leftover.exe.as_deref().unwrap_or(&leftover.comm));
+            let argv = crate::report::escape::name(leftover.argv.as_deref().unwrap_or_default());
+            session.console.say(format!(
+                "ledger: warning: '{}' left {name} (pid {}) behind: {:?}; {argv}",
+                planned.path, leftover.pid, leftover.fate
+            ));
+        }
+    }
+    let position = usize::try_from(planned.index).unwrap_or(usize::MAX);
+    let plan = session.plan.events();
+    let line = progress::line(
+        &Progress {
+            nth: nth(session, finished.at.round, planned.index),
+            planned: session.plan.total,
+            file: planned.path.text(),
+            outcome: row.outcome.as_ref(),
+            elapsed: row.duration_s,
+            cap: row.cap_s,
+            eta: Eta::of(plan.get(position..).unwrap_or_default(), None),
+            sample: Some(sample),
+        },
+        PLAIN,
+    );
+    session.console.say(line.trim_end().to_owned());
+}
+
+/// The bar while a file runs.
+pub fn bar(session: &Session, watch: &Watch, now: Moment, last_line: Option<&str>) -> Bar {
+    let at = watch.at();
+    let position = usize::try_from(at.index).unwrap_or(1).saturating_sub(1);
+    let plan = session.plan.events();
+    let elapsed = watch.elapsed(now);
+    let line = progress::line(
+        &Progress {
+            nth: nth(session, at.round, at.index),
+            planned: session.plan.total,
+            file: &at.file,
+            outcome: None,
+            elapsed: Some(elapsed),
+            cap: watch.cap(),
+            eta: Eta::of(plan.get(position..).unwrap_or_default(), Some(elapsed)),
+            sample: Some(&session.last_sample),
+        },
+        PLAIN,
+    );
+    let last = last_line.and_then(|text| text.lines().next_back()).map(crate::report::escape::name).unwrap_or_default();
+    let text = if last.is_empty() { line.trim_end().to_owned() } else { format!("{} — {last}", line.trim_end()) };
+    let done = u64::from(nth(session, at.round, at.index).saturating_sub(1));
+    Bar { done, planned: session.plan.total.map(u64::from), text }
+}
+
+fn nth(session: &Session, round: u32, index: u32) -> u32 {
+    let per_round = u32::try_from(session.plan.files.len()).unwrap_or(u32::MAX);
+    per_round.saturating_mul(round.saturating_sub(1)).saturating_add(index)
+}
+
+fn total(session: &Session) -> String {
+    session.plan.total.map_or("?".to_owned(), |total| total.to_string())
+}

@@ -1,0 +1,152 @@
+//! The leg's own record while it runs: stored first, then folded, then handed to the sinks. Data goes one way.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use crate::core::chain::Stored;
+use crate::core::event::{Body, Envelope, SinkState};
+use crate::core::fold::{FoldError, Leg};
+use crate::core::ids::Seq;
+use crate::core::marker::Marker;
+use crate::core::moment::{Moment, Secs};
+use crate::core::row::Head;
+use crate::host::clock;
+use crate::sink::{Backend, Backlog, Flusher, FlusherOptions, Patience, SinkNews};
+use crate::store::{Reader, Room, StoreError, Writer};
+
+/// While a sink is healthy the loop waits this long for its answer (DESIGN §8).
+const BARRIER: Duration = Duration::from_secs(1);
+
+#[derive(Debug, thiserror::Error)]
+pub enum BookError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the ledger's own event does not follow from those before it: {0}")]
+    Fold(#[from] FoldError),
+    #[error("the ledger's own event cannot be read back: {0}")]
+    Shape(#[from] serde_json::Error),
+    #[error("the disk is full and the reserve of the ledger '{0}' is spent")]
+    Full(String),
+}
+
+pub struct Book {
+    writer: Writer,
+    flusher: Flusher,
+    news: mpsc::Receiver<SinkNews>,
+    /// What the sinks draw their markers from.
+    newest: Arc<Mutex<Option<Arc<Leg>>>>,
+    leg: Option<Leg>,
+    head: Seq,
+    dropped: u64,
+}
+
+impl Book {
+    /// Starts the sinks beside a writer that is open.
+    pub fn new(writer: Writer, backends: Vec<Box<dyn Backend>>, heartbeat: Secs) -> std::io::Result<Self> {
+        let newest: Arc<Mutex<Option<Arc<Leg>>>> = Arc::default();
+        let drawn_from = Arc::clone(&newest);
+        let render = move |lease: Secs, budget: usize| match newest_of(&drawn_from) {
+            Some(leg) => Marker::of(&leg, lease, clock::now().wall).render(budget),
+            None => Vec::new(),
+        };
+        let backlog = Arc::new(Ledger { path: writer.path().to_owned() });
+        let (flusher, news) = Flusher::start(backends, FlusherOptions { backlog, render: Arc::new(render), heartbeat })?;
+        Ok(Self { writer, flusher, news, newest, leg: None, head: Seq(0), dropped: 0 })
+    }
+
+    /// Records what has happened. When this returns, the events are durable and on their way to the sinks.
+    ///
+    /// On a full disk the events are stored out of the reserve, and the error says that this was the last of it.
+    pub async fn record(&mut self, now: Moment, bodies: Vec<Body>) -> Result<(), BookError> {
+        let appended = self.writer.append(now, bodies).await?;
+        self.dropped += appended.dropped;
+        for stored in &appended.stored {
+            self.fold(stored)?;
+        }
+        if let Some(leg) = &self.leg {
+            *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(leg.for_marker()));
+            self.head = leg.head.seq;
+        }
+        self.flusher.offer(&appended.stored);
+        match appended.room {
+            Room::Plenty => Ok(()),
+            Room::Reserve => Err(BookError::Full(self.writer.path().display().to_string())),
+        }
+    }
+
+    fn fold(&mut self, stored: &Stored) -> Result<(), BookError> {
+        let envelope: Envelope = serde_json::from_str(&stored.line)?;
+        let head = Head { seq: stored.seq, digest: stored.digest.clone() };
+        match &mut self.leg {
+            Some(leg) => leg.apply(&envelope, head)?,
+            None => self.leg = Some(Leg::begin(&envelope, head)?),
+        }
+        Ok(())
+    }
+
+    pub fn leg(&self) -> Option<&Leg> {
+        self.leg.as_ref()
+    }
+
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Waits for the sinks' answer to what was recorded last: at most a second, and not at all for a sink that missed once.
+    pub async fn barrier(&self) {
+        self.flusher.barrier(self.head, BARRIER).await;
+    }
+
+    /// Whether every sink can be reached, for `--require-sink`.
+    pub async fn reachable(&self, bound: Duration) -> Result<(), Vec<SinkState>> {
+        self.flusher.reachable(bound).await
+    }
+
+    /// The next news of a sink. Waits for ever where there is no sink.
+    pub async fn news(&mut self) -> SinkNews {
+        match self.news.recv().await {
+            Some(news) => news,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Sends what is left, bounded, and says what each sink has.
+    pub async fn settle(&self) -> Vec<SinkState> {
+        self.flusher.settle(Patience::default()).await
+    }
+
+    pub async fn close(self) -> Result<(), StoreError> {
+        drop(self.flusher);
+        self.writer.close().await
+    }
+}
+
+fn newest_of(newest: &Mutex<Option<Arc<Leg>>>) -> Option<Arc<Leg>> {
+    newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// The ledger as a sink reads it again after it was away for long.
+struct Ledger {
+    path: PathBuf,
+}
+
+impl Backlog for Ledger {
+    fn read_after(&self, after: Seq, most_events: usize, most_bytes: usize) -> Result<Vec<Stored>, String> {
+        let reader = Reader::open(&self.path).map_err(|error| error.to_string())?;
+        let mut bytes = 0;
+        let mut found = Vec::new();
+        for line in reader.lines_after(after) {
+            let line = line.map_err(|error| error.to_string())?;
+            let stored = line.stored().ok_or_else(|| format!("event {} cannot be read back", line.seq))?;
+            bytes += stored.line.len();
+            found.push(stored);
+            if found.len() >= most_events || bytes >= most_bytes {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,205 @@
+//! One file from its recorded start to its record: performs what `core::watch` asks for and feeds the results back.
+
+use std::time::Duration;
+
+use super::console::Stream;
+use super::output::{Output, Wanted};
+use super::session::Session;
+use crate::core::event::Body;
+use crate::core::moment::Secs;
+use crate::core::outcome::{Cleanup, Outcome};
+use crate::core::process::{Swept, TreeUse};
+use crate::core::stop::StopOrder;
+use crate::core::watch::{Bounds, Effect, Input, Printed, Watch};
+use crate::host::clock;
+use crate::host::owner::{Owner, Report, SpawnSpec};
+use crate::host::sampler::Watched;
+use crate::host::signals::Signal;
+
+/// What became of a file. Its record is not written yet: it travels with what follows it.
+pub struct Ended {
+    pub outcome: Outcome,
+    pub cleanup: Cleanup,
+    pub record: Body,
+}
+
+/// What is under way for this file beside the owner.
+struct Pending {
+    output: Option<Output>,
+    drain: Option<tokio::task::JoinHandle<Printed>>,
+}
+
+/// Starts the file (its start is durable) and stays with it until nothing of it is left.
+pub async fn run(session: &mut Session, mut owner: Owner, bounds: Bounds, spec: SpawnSpec, log: &std::path::Path) -> Ended {
+    let mut pending = Pending { output: None, drain: None };
+    let mut queue = std::collections::VecDeque::new();
+    match attach(session, &mut owner, log) {
+        Ok(output) => {
+            pending.output = Some(output);
+            owner.start(spec);
+        }
+        Err(error) => {
+            queue.push_back(Input::SpawnFailed { text: format!("its log '{}' cannot be written: {error}", log.display()) })
+        }
+    }
+    session.sampler.watch(Watched::Owner(owner.id()));
+    let mut watch = Watch::begin(bounds, clock::now());
+    if session.state.signal.is_some() {
+        queue.push_back(Input::Cancel);
+    }
+    let mut record = None;
+    loop {
+        let input = match queue.pop_front() {
+            Some(input) => input,
+            None => next_input(session, &mut owner, &mut watch, &mut pending).await,
+        };
+        let now = clock::now();
+        session.observe(now).await;
+        for effect in watch.step(now, input) {
+            match effect {
+                Effect::TakeEvidence => owner.evidence(),
+                Effect::Sweep { term, grace } => {
+                    let order = match (term, session.state.signal) {
+                        (false, _) => StopOrder::at_once(),
+                        (true, Some(_)) => StopOrder::cancel(grace),
+                        (true, None) => StopOrder::ask(grace),
+                    };
+                    owner.sweep(order);
+                }
+                Effect::KillNow => owner.kill_now(),
+                Effect::PauseTree => owner.pause(),
+                Effect::ResumeTree => owner.resume(),
+                Effect::Drain => match pending.output.take() {
+                    Some(output) => pending.drain = Some(tokio::spawn(output.drain())),
+                    None => queue.push_back(Input::Drained(Printed::default())),
+                },
+                Effect::Record(body) if matches!(*body, Body::FileFinished(_)) => record = Some(session.redacted(*body)),
+                Effect::Record(body) => {
+                    let body = session.redacted(*body);
+                    session.record(vec![body]).await;
+                }
+                Effect::Done { outcome, cleanup } => {
+                    owner.close().await;
+                    session.sampler.watch(Watched::Nothing);
+                    let record = record.expect("the machine records a file before it is done with it");
+                    return Ended { outcome, cleanup, record };
+                }
+            }
+        }
+        session.show(&watch, now, pending.output.as_ref());
+    }
+}
+
+/// The record of a file whose owner could not be started: nothing ran, so nothing can be left.
+pub fn never_spawned(session: &Session, bounds: Bounds, text: String) -> Ended {
+    let now = clock::now();
+    let mut watch = Watch::begin(bounds, now);
+    let nothing = Swept {
+        cleanup: Cleanup::Clean,
+        leftovers: Vec::new(),
+        foreign: Vec::new(),
+        escalated: false,
+        notes: Vec::new(),
+        took: Secs::ZERO,
+    };
+    let script = [
+        Input::SpawnFailed { text },
+        Input::Swept { swept: nothing, used: TreeUse::default() },
+        Input::Drained(Printed::default()),
+    ];
+    let mut record = None;
+    for effect in script.into_iter().flat_map(|input| watch.step(now, input)) {
+        if let Effect::Record(body) = effect {
+            record = Some(session.redacted(*body));
+        }
+    }
+    let record = record.expect("the machine records a file whose spawn failed");
+    Ended { outcome: Outcome::SpawnFailure, cleanup: Cleanup::Clean, record }
+}
+
+fn attach(session: &Session, owner: &mut Owner, log: &std::path::Path) -> std::io::Result<Output> {
+    let wanted = Wanted { classify: session.settings.classify.clone(), min_evidence: session.settings.min_evidence.clone() };
+    let mut output = Output::new(log, session.redactor.clone(), &wanted)?;
+    if let Some(stdout) = owner.stdout.take() {
+        output.read(Stream::Stdout, stdout, session.console.clone(), &wanted);
+    }
+    if let Some(stderr) = owner.stderr.take() {
+        output.read(Stream::Stderr, stderr, session.console.clone(), &wanted);
+    }
+    Ok(output)
+}
+
+/// Names what happened next; `Watch::step` decides what it means.
+async fn next_input(session: &mut Session, owner: &mut Owner, watch: &mut Watch, pending: &mut Pending) -> Input {
+    loop {
+        let now = clock::now();
+        let until_beat = session.until_beat(now);
+        let wake = watch.wake_in(now).map_or(until_beat, |wake| wake.min(until_beat));
+        let redraw = session.redraw_every();
+        tokio::select! {
+            biased;
+            report = owner.next() => return told(report),
+            signal = session.signals.next() => {
+                if let Some(input) = signalled(session, owner, watch, signal).await {
+                    return input;
+                }
+            }
+            printed = finished(&mut pending.drain) => {
+                pending.drain = None;
+                return Input::Drained(printed.unwrap_or_default());
+            }
+            news = session.book.news() => session.sink_news(news).await,
+            () = tokio::time::sleep(wake.duration().min(redraw).max(Duration::from_millis(1))) => {
+                let now = clock::now();
+                if session.until_beat(now).millis() == 0 {
+                    session.beaten(now);
+                    let sample = session.sample();
+                    return Input::Beat { sample, last_output: pending.output.as_ref().and_then(Output::last_lines) };
+                }
+                return Input::Tick;
+            }
+        }
+    }
+}
+
+fn told(report: Report) -> Input {
+    match report {
+        Report::Started { id, containment } => Input::Started { id, containment },
+        Report::SpawnFailed { text, .. } => Input::SpawnFailed { text },
+        Report::LeaderExited { exit, signalled, oom, .. } => Input::LeaderExited { exit, signalled, oom },
+        Report::Evidence(evidence) => Input::Evidence(evidence),
+        Report::Swept(swept, used) => Input::Swept { swept, used },
+        Report::OwnerLost => Input::OwnerLost,
+    }
+}
+
+/// A first signal ends the leg politely, a second one at once; Ctrl-Z stops the tree before ledger stops itself.
+async fn signalled(session: &mut Session, owner: &mut Owner, watch: &mut Watch, signal: Signal) -> Option<Input> {
+    match signal {
+        Signal::End(signal) => Some(match session.state.signal {
+            Some(_) => Input::KillNow,
+            None => {
+                session.cancelled(signal, Some(watch.at().clone())).await;
+                Input::Cancel
+            }
+        }),
+        Signal::Stop => {
+            for effect in watch.step(clock::now(), Input::Paused) {
+                if effect == Effect::PauseTree {
+                    owner.pause();
+                }
+            }
+            session.stop_until_continued().await;
+            Some(Input::Resumed)
+        }
+        Signal::Continue => None,
+    }
+}
+
+/// The result of a task, or never.
+async fn finished<T>(task: &mut Option<tokio::task::JoinHandle<T>>) -> Option<T> {
+    match task {
+        Some(task) => task.await.ok(),
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,102 @@
+//! The end of a run: the loop's own record, the flush, what each sink has, the report of it, the exit status.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use super::session::Session;
+use crate::core::classify::{self, Facts, Trace, Writer};
+use crate::core::event::{Body, HostSampled, LoopFinished, RunFinished, SampledAt};
+use crate::core::row::{LegRow, REPORT_VERSION, Summary};
+use crate::host::clock;
+use crate::report::{github, markdown, table};
+
+/// How long the console may take for its last lines.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// The service refuses a summary over a mebibyte.
+const STEP_SUMMARY_BYTES: usize = 1 << 20;
+
+pub async fn end(mut session: Session) -> i32 {
+    record_loop(&mut session).await;
+    let sinks = session.book.settle().await;
+    let exit_code = session.state.exit_code();
+    let finished = RunFinished { exit_code, sinks, dropped: session.book.dropped() };
+    let finished = session.redacted(Body::RunFinished(finished));
+    session.record(vec![finished]).await;
+    session.book.settle().await;
+    // The last write may be the one that failed.
+    let exit_code = session.state.exit_code();
+    if let Some(row) = row(&session) {
+        tell(&session, row).await;
+    }
+    session.console.flush(LAST_WORDS).await;
+    if let Err(error) = session.book.close().await {
+        tracing::warn!(%error, "the ledger was not closed in order");
+    }
+    exit_code
+}
+
+/// Gives back what a run held that never began.
+pub async fn abandon(session: Session) {
+    if let Some(ready) = session.next_owner {
+        ready.close().await;
+    }
+    session.console.flush(LAST_WORDS).await;
+    let _ = session.book.close().await;
+}
+
+async fn record_loop(session: &mut Session) {
+    let sample = session.sample();
+    let (files_reported, files_failed) = session.book.leg().map_or((0, 0), |leg| leg.counts());
+    let state = session.state;
+    let why = state.stopped_by().map(|by| match by {
+        crate::core::outcome::StoppedBy::Dirty => "leftovers survived the reap: the host may be poisoned".to_owned(),
+        crate::core::outcome::StoppedBy::Budget => "the budget was spent before every file could start".to_owned(),
+        crate::core::outcome::StoppedBy::FailFast => "stopped after the first file that did not pass".to_owned(),
+        crate::core::outcome::StoppedBy::Ledger => {
+            format!("the ledger could not be written: {}", session.ledger_error.as_deref().unwrap_or("unknown"))
+        }
+    });
+    let finished = LoopFinished {
+        loop_finished: state.loop_finished(),
+        stopped_by: state.stopped_by(),
+        cancelled: state.cancelled(),
+        conclusion: state.conclusion(),
+        files_planned: session.plan.total,
+        files_reported,
+        files_failed,
+        why,
+    };
+    let finished = session.redacted(Body::LoopFinished(finished));
+    session.record(vec![Body::HostSampled(HostSampled { at: SampledAt::End, sample }), finished]).await;
+}
+
+/// What the ledger can prove of this leg: the same fold and the same words as `ledger report`.
+fn row(session: &Session) -> Option<LegRow> {
+    let mut row = session.book.leg()?.row();
+    let facts = Facts { trace: Trace::Ledger, writer: Writer::Alive, job: None, step_name: None, now: clock::now().wall };
+    classify::settle(&mut row, &facts);
+    Some(row)
+}
+
+async fn tell(session: &Session, row: LegRow) {
+    let outputs = github::outputs(&row);
+    let summary = Summary { v: REPORT_VERSION, generated_at: clock::now().wall, legs: vec![row], warnings: Vec::new() };
+    let text = table::render(&summary, session.style);
+    for line in text.trim_end().lines() {
+        session.console.say_all(line.to_owned()).await;
+    }
+    let Some(actions) = &session.settings.actions else { return };
+    let files = [(&actions.output, outputs), (&actions.step_summary, markdown::render(&summary, STEP_SUMMARY_BYTES))];
+    for (path, text) in files {
+        let Some(path) = path else { continue };
+        if let Err(error) = append(path, &text) {
+            session.console.say_all(format!("ledger: warning: '{}' cannot be written: {error}", path.display())).await;
+        }
+    }
+}
+
+fn append(path: &Path, text: &str) -> std::io::Result<()> {
+    OpenOptions::new().append(true).create(true).open(path)?.write_all(text.as_bytes())
+}

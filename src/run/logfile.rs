@@ -1,0 +1,115 @@
+//! The log of one file: its head as it was printed, and where that is too long, its tail.
+//!
+//! Masked values never reach the disk, also when a read cuts them in two.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use crate::core::redact::{RedactStream, Redactor};
+
+/// Enough for the whole of every ordinary log; 300 MB of output keep this much of their beginning.
+const HEAD: u64 = 8 * 1024 * 1024;
+/// Kept in memory until the end, so it is small beside ledger's 25 MiB.
+const TAIL: usize = 512 * 1024;
+
+pub struct LogFile {
+    file: File,
+    stream: RedactStream,
+    written: u64,
+    tail: VecDeque<u8>,
+    left_out: u64,
+    failed: Option<io::Error>,
+    buffer: Vec<u8>,
+}
+
+impl LogFile {
+    pub fn create(path: &Path, stream: RedactStream) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        private(&mut options);
+        let file = options.open(path)?;
+        Ok(Self { file, stream, written: 0, tail: VecDeque::new(), left_out: 0, failed: None, buffer: Vec::new() })
+    }
+
+    pub fn adopt(&mut self, redactor: &Redactor) {
+        self.stream.adopt(redactor);
+    }
+
+    /// A disk that is full costs the log and not the run; `finish` says so.
+    pub fn write(&mut self, bytes: &[u8]) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        self.stream.push(bytes, &mut buffer);
+        self.keep(&buffer);
+        self.buffer = buffer;
+    }
+
+    pub fn finish(&mut self) -> io::Result<()> {
+        let mut rest = Vec::new();
+        self.stream.finish(&mut rest);
+        self.keep(&rest);
+        if self.left_out > 0 {
+            let note = format!("\n[ledger: {} bytes are left out here]\n", self.left_out);
+            self.put(note.as_bytes());
+        }
+        let tail: Vec<u8> = std::mem::take(&mut self.tail).into();
+        self.put(&tail);
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        let room = usize::try_from(HEAD - self.written).unwrap_or(usize::MAX).min(bytes.len());
+        self.put(&bytes[..room]);
+        self.written += room as u64;
+        let rest = &bytes[room..];
+        self.tail.extend(&rest[rest.len().saturating_sub(TAIL)..]);
+        let over = self.tail.len().saturating_sub(TAIL);
+        self.tail.drain(..over);
+        self.left_out += (over + rest.len().saturating_sub(TAIL)) as u64;
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        if self.failed.is_none() {
+            self.failed = self.file.write_all(bytes).err();
+        }
+    }
+}
+
+#[cfg(unix)]
+fn private(options: &mut OpenOptions) {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    options.mode(0o600);
+}
+
+#[cfg(not(unix))]
+fn private(_: &mut OpenOptions) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn head_and_tail_are_kept_and_what_is_left_out_is_counted() {
+        let folder = tempfile::tempdir().expect("a temp folder");
+        let path = folder.path().join("logs/a.log");
+        let mut log = LogFile::create(&path, Redactor::new(["hunter22"]).stream()).expect("a log");
+        log.write(b"first hun");
+        log.write(b"ter22\n");
+        let piece = vec![b'x'; 1 << 20];
+        for _ in 0..12 {
+            log.write(&piece);
+        }
+        log.write(b"last line\n");
+        log.finish().expect("written");
+        let text = String::from_utf8(std::fs::read(&path).expect("the log")).expect("text");
+        assert!(text.starts_with("first ***\nxxx") && text.ends_with("xlast line\n"));
+        let printed = "first ***\n".len() + 12 * (1 << 20) + "last line\n".len();
+        let left_out = printed - usize::try_from(HEAD).expect("fits") - TAIL;
+        assert!(text.contains(&format!("\n[ledger: {left_out} bytes are left out here]\n")));
+    }
+}

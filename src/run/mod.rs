@@ -1,0 +1,86 @@
+//! `ledger run`: performs what core decides and feeds the results back as the next input.
+//!
+//! ```text
+//! settings ─▶ Plan ─▶ recovery of dead legs ─▶ writer, sinks ─▶ run-started
+//!                                                                   │
+//!        ┌──────────────────────────────────────────────────────────┘
+//!        ▼
+//!   bound by cap and deadline ─▶ owner ─▶ [finish of N, sample, start of N+1] durable ─▶ barrier ─▶ file::run ─▶ next
+//!        │
+//!        └─▶ loop-finished ─▶ flush ─▶ run-finished ─▶ the report of it ─▶ exit status
+//! ```
+
+mod announce;
+mod book;
+mod console;
+mod file;
+mod finish;
+mod logfile;
+mod output;
+mod plan;
+mod rounds;
+mod session;
+mod start;
+
+use std::path::PathBuf;
+
+use crate::core::event::SinkState;
+use crate::report::style::Style;
+use crate::settings::RunSettings;
+use crate::sink::SinkError;
+use crate::store::StoreError;
+
+pub use plan::Plan;
+
+/// Why nothing ran.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("the caps file '{}' cannot be used: {reason}", path.display())]
+    CapsFile { path: PathBuf, reason: String },
+    #[error("this shard has no file: there are {files} files for more shards than that")]
+    EmptyShard { files: usize },
+    #[error("the ledgers of earlier runs cannot be read: {0}")]
+    History(StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{0}")]
+    Book(#[from] book::BookError),
+    #[error(transparent)]
+    Sink(SinkError),
+    #[error("a sink that --require-sink asks for does not answer: {}", silent_sinks(.0))]
+    SinkSilent(Vec<SinkState>),
+    #[error("--without-mechanism {0}: no such mechanism")]
+    Mechanism(String),
+    #[error("nothing to resume: {0}")]
+    Resume(String),
+    #[error("{what}: {source}")]
+    System { what: &'static str, source: std::io::Error },
+}
+
+impl RunError {
+    /// A ledger that cannot be written is exit 5; everything else that stops a run before it begins is exit 2.
+    pub fn exit_code(&self) -> i32 {
+        if matches!(self, RunError::Store(_) | RunError::Book(_)) { 5 } else { 2 }
+    }
+}
+
+/// Runs the plan and gives ledger's exit status.
+pub fn execute(settings: RunSettings, style: Style) -> Result<i32, RunError> {
+    let plan = Plan::make(&settings)?;
+    if settings.dry_run {
+        announce::print_plan(&settings, &plan);
+        return Ok(0);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| RunError::System { what: "the async runtime cannot start", source })?;
+    runtime.block_on(async {
+        let mut session = start::begin(settings, plan, style).await?;
+        rounds::run(&mut session).await;
+        Ok(finish::end(session).await)
+    })
+}
+
+fn silent_sinks(sinks: &[SinkState]) -> String {
+    let words = sinks.iter().map(|sink| format!("{} ({})", sink.url, sink.error.as_deref().unwrap_or("no answer in time")));
+    words.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,162 @@
+//! The loop: file after file, round after round, until the plan is through or something ends it.
+
+use std::path::PathBuf;
+
+use super::announce;
+use super::file::{self, Ended};
+use super::output::log_path;
+use super::plan::{Planned, command_for};
+use super::session::Session;
+use crate::core::cap::{Bound, bound};
+use crate::core::event::{Body, FileRef, FileStarted, HostSampled, SampledAt};
+use crate::core::ids::Token;
+use crate::core::moment::Moment;
+use crate::core::outcome::{Cleanup, Outcome};
+use crate::core::watch::Bounds;
+use crate::host::clock;
+use crate::host::owner::{Owner, OwnerSettings, SpawnSpec, Terminal};
+use crate::host::tree::Mechanism;
+use crate::settings::RunSettings;
+
+/// An owner that was started ahead, with the token it watches for.
+pub struct Ready {
+    owner: Owner,
+    token: Token,
+}
+
+impl Ready {
+    pub async fn close(self) {
+        self.owner.close().await;
+    }
+}
+
+/// Starts the first owner, which tells what can hold a tree on this host.
+pub async fn first_owner(settings: &RunSettings, disabled: &[Mechanism]) -> (Option<Ready>, String) {
+    match launch(settings, disabled) {
+        Ok(mut ready) => {
+            let containment = ready.owner.ready().await.to_owned();
+            (Some(ready), containment)
+        }
+        Err(error) => (None, format!("none: {error}")),
+    }
+}
+
+pub async fn run(session: &mut Session) {
+    let began = clock::now();
+    // What is known and not yet recorded: the finish of N travels with the start of N+1.
+    let mut carried: Vec<Body> = Vec::new();
+    let mut round = 1;
+    while !session.state.must_stop() && round_is_due(session, round, began) {
+        for position in 0..session.plan.files.len() {
+            if session.state.must_stop() {
+                break;
+            }
+            let planned = session.plan.files[position].clone();
+            turn(session, &planned, round, &mut carried).await;
+        }
+        round += 1;
+    }
+    if !carried.is_empty() {
+        session.record(carried).await;
+    }
+    session.state.all_had_their_turn = !session.state.must_stop() || last_turn_was_taken(session);
+    if let Some(ready) = session.next_owner.take() {
+        ready.close().await;
+    }
+}
+
+fn round_is_due(session: &Session, round: u32, began: Moment) -> bool {
+    let rounds = session.settings.rounds;
+    let counted = rounds.count.is_none_or(|count| round <= count);
+    let in_time = rounds.for_at_most.is_none_or(|span| round == 1 || clock::now().since(began) < span);
+    let unbroken = !(rounds.until_fail && session.state.files_failed > 0);
+    counted && in_time && unbroken
+}
+
+/// Whether the loop was ended only after its last file had run.
+fn last_turn_was_taken(session: &Session) -> bool {
+    let reported = session.book.leg().map_or(0, |leg| leg.counts().0);
+    session.plan.total == Some(reported)
+}
+
+async fn turn(session: &mut Session, planned: &Planned, round: u32, carried: &mut Vec<Body>) {
+    let settings = session.settings.clone();
+    let now = clock::now();
+    let (cap, cap_basis) = match bound(planned.choice.as_ref(), session.remaining(now), settings.reserve, settings.min_viable) {
+        Bound::Whole { cap, basis } => (cap, basis),
+        Bound::Shortened { cap, basis } => (Some(cap), Some(basis)),
+        Bound::NotRun { left, needed } => {
+            session.state.budget_spent = true;
+            announce::budget_spent(session, planned, left, needed);
+            return;
+        }
+    };
+    let owner = session.next_owner.take().map_or_else(|| launch(&settings, &session.disabled), Ok);
+    let at = FileRef::new(planned.index, round, &planned.path);
+    let log = log_of(session, planned, round);
+    let shown_log = log.strip_prefix(&settings.folder).unwrap_or(&log).display().to_string();
+    let mut bodies = std::mem::take(carried);
+    bodies.push(Body::FileStarted(FileStarted {
+        at: at.clone(),
+        cap_s: cap,
+        cap_basis: cap_basis.clone(),
+        token: owner.as_ref().map_or_else(|_| Token::new(""), |ready| ready.token.clone()),
+        owner: owner.as_ref().ok().map(|ready| ready.owner.id()),
+        log: Some(shown_log.clone()),
+    }));
+    session.record(bodies).await;
+    if session.state.ledger_failed {
+        // The start is not on record, so it must not happen.
+        if let Ok(ready) = owner {
+            ready.close().await;
+        }
+        return;
+    }
+    session.book.barrier().await;
+    announce::file_begins(session, planned, round, cap).await;
+    let bounds =
+        Bounds { at, cap, cap_basis, grace: settings.grace, leftovers_fail: settings.leftovers_fail, log: Some(shown_log) };
+    let ended = match owner {
+        Ok(Ready { owner, .. }) => {
+            // The next owner starts while this file runs, so that its start costs no boundary anything.
+            session.next_owner = launch(&settings, &session.disabled).ok();
+            file::run(session, owner, bounds, spawn_spec(session, planned), &log).await
+        }
+        Err(text) => file::never_spawned(session, bounds, text),
+    };
+    after(session, planned, ended, carried).await;
+}
+
+async fn after(session: &mut Session, planned: &Planned, ended: Ended, carried: &mut Vec<Body>) {
+    if ended.outcome != Outcome::Pass {
+        session.state.files_failed += 1;
+        session.state.failed_fast |= session.settings.fail_fast;
+    }
+    session.state.dirty |= ended.cleanup == Cleanup::Dirty;
+    let sample = session.sample();
+    session.console.flush(std::time::Duration::from_millis(200)).await;
+    announce::file_ended(session, planned, &ended.record, &sample).await;
+    carried.push(ended.record);
+    carried.push(Body::HostSampled(HostSampled { at: SampledAt::Boundary, sample }));
+}
+
+fn launch(run: &RunSettings, disabled: &[Mechanism]) -> Result<Ready, String> {
+    let token = Token::new(uuid::Uuid::new_v4().simple().to_string());
+    let mut settings = OwnerSettings::new(token.clone());
+    settings.disabled = disabled.to_vec();
+    settings.allow_leftover = run.allow_leftover.clone();
+    settings.terminal = if run.tty { Terminal::Pseudo } else { Terminal::None };
+    let owner = Owner::launch(&settings).map_err(|error| error.to_string())?;
+    Ok(Ready { owner, token })
+}
+
+fn log_of(session: &Session, planned: &Planned, round: u32) -> PathBuf {
+    let epoch = session.book.leg().map_or("", |leg| leg.epoch.as_str());
+    log_path(&session.settings.logs.join(epoch), round, planned.index, planned.path.base_name())
+}
+
+fn spawn_spec(session: &Session, planned: &Planned) -> SpawnSpec {
+    let settings = &session.settings;
+    let (program, args) = command_for(&settings.command, planned, &settings.folder);
+    SpawnSpec { program: program.into(), args, cwd: Some(settings.folder.clone()), env: Vec::new() }
+}

@@ -1,0 +1,126 @@
+//! Everything before the first file: dead legs of this folder, the new ledger, the sinks, `run-started`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::announce;
+use super::book::Book;
+use super::console::Console;
+use super::plan::Plan;
+use super::session::{Parts, Session};
+use super::{RunError, finish, rounds};
+use crate::core::event::{Body, HostSampled, RunStarted, SampledAt};
+use crate::core::ids::Epoch;
+use crate::core::redact::Redactor;
+use crate::host::sampler::Sampler;
+use crate::host::signals::Signals;
+use crate::host::table::{ProcessTable, SharedTable};
+use crate::host::tree::Mechanism;
+use crate::host::{clock, identity};
+use crate::report::style::Style;
+use crate::settings::RunSettings;
+use crate::sink::{self, Backend, SinkContext};
+use crate::source::recovery;
+use crate::store::{LedgerFolder, Writer, WriterOptions};
+
+/// A sink that is required has this long for its first answer.
+const REQUIRED_WITHIN: Duration = Duration::from_secs(15);
+
+pub async fn begin(settings: RunSettings, plan: Plan, style: Style) -> Result<Session, RunError> {
+    let system = |what| move |source| RunError::System { what, source };
+    // Signals first: whatever comes from here on is cancelled in order.
+    let signals = Signals::listen().map_err(system("signals cannot be received"))?;
+    let console = Console::start(settings.actions.is_none()).map_err(system("the console cannot start"))?;
+    let redactor = Redactor::new(&settings.secrets);
+    for refused in redactor.refused() {
+        console.say(format!("ledger: warning: {refused}"));
+    }
+    let disabled = disabled(&settings)?;
+    let folder = LedgerFolder::create(&settings.ledger)?;
+    let recovered = recovery::recover(&folder).map_err(RunError::History)?;
+    let now = clock::now();
+    let epoch = Epoch::new(uuid::Uuid::now_v7().to_string());
+    let leg = settings.identity.leg.clone();
+    let writer = Writer::create(&folder, leg.clone(), epoch.clone(), now.wall, WriterOptions::default())?;
+    let backends = open_sinks(&settings, &epoch)?;
+    let book = Book::new(writer, backends, settings.heartbeat).map_err(system("the sinks cannot start"))?;
+    // The first owner is started before the run is on record, because it finds out what can hold a tree here.
+    let (first_owner, containment) = rounds::first_owner(&settings, &disabled).await;
+    let host = identity::host_info();
+    let table = SharedTable::new(ProcessTable::new(settings.reap_match.clone()));
+    let sampler = Sampler::new(table.clone(), disks(&settings));
+    let started = RunStarted {
+        plan: plan.events(),
+        files_planned: plan.total,
+        scope: settings.scope,
+        sha: settings.identity.sha.clone(),
+        event: settings.identity.event.clone(),
+        resolved: settings.identity.resolved.clone(),
+        legs: settings.identity.legs,
+        command: settings.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        host,
+        containment,
+        versions: versions(),
+        writer: identity::own_id(),
+        deadline: settings.deadline,
+        heartbeat_s: settings.heartbeat,
+        resumes: None,
+        recovered: recovered.clone(),
+        warnings: plan.warnings.clone(),
+    };
+    announce::begin(&console, &settings, &plan, &recovered);
+    let parts = Parts {
+        settings: Arc::new(settings),
+        plan,
+        console,
+        redactor: Arc::new(Mutex::new(redactor)),
+        book,
+        signals,
+        sampler,
+        style,
+        disabled,
+        first_owner,
+    };
+    let mut session = Session::new(parts, now);
+    let sample = session.sample();
+    let bodies = vec![
+        session.redacted(Body::RunStarted(Box::new(started))),
+        Body::HostSampled(HostSampled { at: SampledAt::Start, sample }),
+    ];
+    // Nothing has run: a ledger that cannot take its first events is an error before anything runs.
+    if let Err(error) = session.book.record(clock::now(), bodies).await {
+        finish::abandon(session).await;
+        return Err(error.into());
+    }
+    if session.settings.require_sink
+        && let Err(silent) = session.book.reachable(REQUIRED_WITHIN).await
+    {
+        finish::abandon(session).await;
+        return Err(RunError::SinkSilent(silent));
+    }
+    Ok(session)
+}
+
+fn open_sinks(settings: &RunSettings, epoch: &Epoch) -> Result<Vec<Box<dyn Backend>>, RunError> {
+    let context = SinkContext { leg: settings.identity.leg.clone(), epoch: epoch.clone() };
+    settings.sinks.iter().map(|url| sink::open(url, &context).map_err(RunError::Sink)).collect()
+}
+
+fn versions() -> BTreeMap<String, String> {
+    let sqlite = rusqlite::version().to_owned();
+    [("ledger".to_owned(), env!("CARGO_PKG_VERSION").to_owned()), ("sqlite".to_owned(), sqlite)].into()
+}
+
+fn disabled(settings: &RunSettings) -> Result<Vec<Mechanism>, RunError> {
+    let named = settings.without_mechanism.iter();
+    named.map(|word| Mechanism::parse(word).ok_or_else(|| RunError::Mechanism(word.clone()))).collect()
+}
+
+/// The volumes whose room is sampled.
+fn disks(settings: &RunSettings) -> Vec<(String, PathBuf)> {
+    let mut disks = vec![("work".to_owned(), settings.folder.clone()), ("temp".to_owned(), std::env::temp_dir())];
+    disks.extend(settings.watch_disk.iter().map(|path| ("watch".to_owned(), path.clone())));
+    disks
+}

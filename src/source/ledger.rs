@@ -1,0 +1,120 @@
+//! A ledger folder or one of its databases as a source: every epoch folded, with what is known of its writer.
+
+use std::path::Path;
+
+use super::{Evidence, Found};
+use crate::core::classify::{Trace, Writer};
+use crate::core::event::{Envelope, HostInfo};
+use crate::core::fold::Leg;
+use crate::core::history::PastLeg;
+use crate::core::ids::Seq;
+use crate::core::row::Head;
+use crate::host::identity;
+use crate::store::{Event, LedgerFolder, Reader, StoreError, is_writer_alive};
+
+/// Caps look at no more than this many of the newest legs of the folder: enough for every window of the default policy, and the start
+/// of a run stays quick however long nobody prunes.
+const PAST_LEGS: usize = 200;
+
+/// Everything the folder holds. A database that cannot be read costs its leg and is told.
+pub fn read_folder(path: &Path) -> Result<Found, StoreError> {
+    let mut found = Found::default();
+    for database in LedgerFolder::open(path)?.databases()? {
+        match database.identity {
+            Ok(_) => read_into(&database.path, &mut found),
+            Err(error) => found.warn(error.to_string()),
+        }
+    }
+    Ok(found)
+}
+
+/// One database.
+pub fn read_database(path: &Path) -> Result<Found, StoreError> {
+    let mut found = Found::default();
+    let evidence = evidence_of(path, &mut found)?;
+    found.evidence.extend(evidence);
+    Ok(found)
+}
+
+fn read_into(path: &Path, found: &mut Found) {
+    match evidence_of(path, found) {
+        Ok(evidence) => found.evidence.extend(evidence),
+        Err(error) => found.warn(error.to_string()),
+    }
+}
+
+fn evidence_of(path: &Path, found: &mut Found) -> Result<Option<Evidence>, StoreError> {
+    // Asked first: a writer that ends while its events are read was alive when they were not all there.
+    let alive = is_writer_alive(path);
+    let reader = Reader::open(path)?;
+    let mut leg: Option<Leg> = None;
+    for line in reader.lines_after(Seq(0)) {
+        let line = line?;
+        let stored = line.stored();
+        match (Event::from(line), stored) {
+            (Event::Known(envelope), Some(stored)) => {
+                let head = Head { seq: stored.seq, digest: stored.digest };
+                if let Err(error) = take(&mut leg, &envelope, head) {
+                    found.warn(format!("{}: {error}", path.display()));
+                }
+            }
+            (Event::Known(envelope), None) => found.warn(format!("{}: event {} cannot be read", path.display(), envelope.seq)),
+            (Event::Unreadable { seq, why }, _) => found.warn(format!("{}: event {seq}: {why}", path.display())),
+        }
+    }
+    let Some(leg) = leg else {
+        found.warn(format!("{}: it has no run-started and says nothing of a leg", path.display()));
+        return Ok(None);
+    };
+    let mut row = leg.row();
+    row.source = Some(path.display().to_string());
+    let writer = match alive {
+        true => Writer::Alive,
+        false if is_this_boot(&leg.started.host) => Writer::Dead,
+        false => Writer::Unknown,
+    };
+    Ok(Some(Evidence { row, trace: Trace::Ledger, writer, resumes: leg.started.resumes.clone() }))
+}
+
+fn take(leg: &mut Option<Leg>, envelope: &Envelope, head: Head) -> Result<(), crate::core::fold::FoldError> {
+    match leg {
+        Some(leg) => leg.apply(envelope, head),
+        None => {
+            *leg = Some(Leg::begin(envelope, head)?);
+            Ok(())
+        }
+    }
+}
+
+/// The evidence of a database whose last event is not its end; `None` for a whole one, and for one that says nothing.
+pub fn unfinished(path: &Path) -> Result<Option<Evidence>, StoreError> {
+    let reader = Reader::open(path)?;
+    let last = reader.last_seq()?;
+    let newest = reader.lines_after(Seq(last.0.saturating_sub(1))).next().transpose()?;
+    if newest.is_none_or(|line| line.kind == "run-finished") {
+        return Ok(None);
+    }
+    evidence_of(path, &mut Found::default())
+}
+
+/// What the newest ended legs of a folder teach about cost. A folder that is not there teaches nothing.
+pub fn past_legs(path: &Path) -> Result<Vec<PastLeg>, StoreError> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let mut past = Vec::new();
+    let mut unread = Found::default();
+    let databases = LedgerFolder::open(path)?.databases()?;
+    for database in databases.iter().filter(|database| database.identity.is_ok()).rev().take(PAST_LEGS) {
+        // A damaged ledger teaches nothing here; `ledger verify` and `ledger report` say so.
+        if let Ok(Some(evidence)) = evidence_of(&database.path, &mut unread) {
+            past.extend(PastLeg::of(&evidence.row));
+        }
+    }
+    Ok(past)
+}
+
+/// A writer's process number means something only on the boot that it was recorded on.
+fn is_this_boot(host: &HostInfo) -> bool {
+    host.boot_id.is_some() && host.boot_id == identity::host_info().boot_id
+}

@@ -1,0 +1,154 @@
+//! A sink as a source: markers judged by their leases, events folded where the sink keeps them. The runner may be long gone.
+
+use super::{Evidence, Found};
+use crate::core::chain::Chain;
+use crate::core::classify::{Trace, Writer};
+use crate::core::event::Envelope;
+use crate::core::fold::Leg;
+use crate::core::ids::{Digest, Seq};
+use crate::core::marker::Marker;
+use crate::core::moment::{Secs, Wall};
+use crate::core::outcome::Terminal;
+use crate::core::row::{Head, LegRow};
+use crate::host::identity;
+use crate::sink::{FoundLeg, Narrow, SinkError, Source, open_source};
+
+/// Reads every leg that is asked for.
+pub async fn read(url: &str, narrow: &Narrow, now: Wall, found: &mut Found) -> Result<(), SinkError> {
+    let sink = open_source(url)?;
+    for leg in sink.legs(narrow, now).await? {
+        if let Some(evidence) = evidence_of(sink.as_ref(), &leg, found).await {
+            found.evidence.push(evidence);
+        }
+    }
+    Ok(())
+}
+
+async fn evidence_of(sink: &dyn Source, place: &FoundLeg, found: &mut Found) -> Option<Evidence> {
+    let name = format!("{}: {}", sink.url(), place.place);
+    let marker = place.marker.as_ref().and_then(|marker| match serde_json::from_slice::<Marker>(&marker.bytes) {
+        Ok(read) => Some((read, marker.age)),
+        Err(error) => {
+            found.warn(format!("{name}: the marker cannot be read: {error}"));
+            None
+        }
+    });
+    let leg = folded(sink, place, &name, found).await;
+    let resumes = leg.as_ref().and_then(|leg| leg.started.resumes.clone());
+    let from_events = leg.as_ref().map(Leg::row);
+    let (mut row, trace, writer) = match (marker, from_events) {
+        (Some((marker, age)), events) => {
+            let trace = Trace::Marker { lease: marker.row.lease_s.unwrap_or(Secs::ZERO), age };
+            let writer = writer_of(&marker);
+            (newer(marker.row, events), trace, writer)
+        }
+        (None, Some(row)) => (row, Trace::Ledger, Writer::Unknown),
+        (None, None) => return None,
+    };
+    row.source = Some(sink.url().to_owned());
+    Some(Evidence { row, trace, writer, resumes })
+}
+
+/// Events carry every detail and the marker may be ahead of them; whichever reaches further speaks, and the marker's lease stays.
+fn newer(marker: LegRow, events: Option<LegRow>) -> LegRow {
+    let reach = |row: &LegRow| row.head.as_ref().map_or(0, |head| head.seq.0);
+    match events {
+        Some(events) if reach(&events) >= reach(&marker) || events.terminal != Terminal::Running => {
+            LegRow { lease_s: marker.lease_s, ..events }
+        }
+        _ => marker,
+    }
+}
+
+/// On the very host and boot of a writer that is dead, silence needs no lease to be judged.
+fn writer_of(marker: &Marker) -> Writer {
+    let here = identity::host_info();
+    let same_boot = marker.host.boot_id.is_some() && marker.host.boot_id == here.boot_id;
+    match same_boot {
+        true if identity::is_alive(marker.writer) => Writer::Unknown,
+        true => Writer::Dead,
+        false => Writer::Unknown,
+    }
+}
+
+async fn folded(sink: &dyn Source, place: &FoundLeg, name: &str, found: &mut Found) -> Option<Leg> {
+    let mut chain = Chain::default();
+    let mut leg: Option<Leg> = None;
+    for segment in &place.segments {
+        let bytes = match sink.segment(place, segment).await {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                found.warn(format!("{name}: {error}"));
+                break;
+            }
+        };
+        for line in String::from_utf8_lossy(&bytes).lines() {
+            if let Err(why) = chain.follow(line, None).map_err(|error| error.to_string()).and_then(|()| take(&mut leg, line)) {
+                found.warn(format!("{name}: {segment}: {why}; what comes after it is not used"));
+                return leg;
+            }
+        }
+    }
+    leg
+}
+
+fn take(leg: &mut Option<Leg>, line: &str) -> Result<(), String> {
+    let envelope: Envelope = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let head = Head { seq: envelope.seq, digest: Digest::of(line.as_bytes()) };
+    match leg {
+        Some(leg) => leg.apply(&envelope, head).map_err(|error| error.to_string()),
+        None => {
+            *leg = Some(Leg::begin(&envelope, head).map_err(|error| error.to_string())?);
+            Ok(())
+        }
+    }
+}
+
+/// How one epoch in a sink stands: the chain of its segments, and its marker's head against it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinkVerified {
+    pub place: String,
+    pub last: Seq,
+    pub ended: bool,
+    pub broken: Option<String>,
+}
+
+/// Follows the chain of every epoch that the sink holds.
+pub async fn verify(url: &str, narrow: &Narrow, now: Wall) -> Result<Vec<SinkVerified>, SinkError> {
+    let sink = open_source(url)?;
+    let mut verified = Vec::new();
+    for place in sink.legs(narrow, now).await? {
+        verified.push(verify_one(sink.as_ref(), &place).await?);
+    }
+    Ok(verified)
+}
+
+async fn verify_one(sink: &dyn Source, place: &FoundLeg) -> Result<SinkVerified, SinkError> {
+    let mut chain = Chain::default();
+    let mut broken = None;
+    let marker = place.marker.as_ref().and_then(|marker| serde_json::from_slice::<Marker>(&marker.bytes).ok());
+    let known = marker.and_then(|marker| marker.row.head);
+    'segments: for segment in &place.segments {
+        let bytes = sink.segment(place, segment).await?;
+        for line in String::from_utf8_lossy(&bytes).lines() {
+            if let Err(error) = chain.follow(line, None) {
+                broken = Some(format!("{segment}: {error}"));
+                break 'segments;
+            }
+            let differs = known.as_ref().is_some_and(|head| head.seq == chain.last() && head.digest != *chain.digest());
+            if differs {
+                broken = Some(format!("{segment}: event {} is not the one that the marker names", chain.last()));
+                break 'segments;
+            }
+        }
+    }
+    let only_a_marker = place.segments.is_empty();
+    let behind = known.filter(|head| !only_a_marker && head.seq > chain.last());
+    if let (None, Some(head)) = (&broken, behind) {
+        broken = Some(format!("the marker knows event {}, and the segments end at {}", head.seq, chain.last()));
+    }
+    if place.marker.is_none() && place.segments.is_empty() {
+        broken = Some("neither a marker nor a segment is there".to_owned());
+    }
+    Ok(SinkVerified { place: place.place.clone(), last: chain.last(), ended: chain.ended(), broken })
+}
