@@ -3,6 +3,7 @@
 mod report;
 mod run;
 
+mod schema;
 mod terminal;
 mod verify;
 
@@ -34,6 +35,7 @@ enum Command {
     Run(run::RunArgs),
     Report(report::ReportArgs),
     Verify(verify::VerifyArgs),
+    Schema(schema::SchemaArgs),
 }
 
 /// Usage and configuration errors, also a source that cannot be read.
@@ -84,6 +86,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args, &world),
         Command::Report(args) => report::run(&args, &world),
         Command::Verify(args) => verify::run(&args),
+        Command::Schema(args) => schema::run(&args),
     };
     match result {
         Ok(code) => exit(code),

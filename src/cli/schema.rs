@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::{Failure, print};
+use crate::core::schema;
 
 /// Print the JSON Schemas of events, markers and reports
 #[derive(Debug, Args)]
@@ -12,16 +13,16 @@ pub struct SchemaArgs {
 }
 
 pub fn run(args: &SchemaArgs) -> Result<i32, Failure> {
-    let schemas = crate::core::schema::all();
+    let schemas = schema::documents();
     let Some(name) = &args.name else {
-        let names: String = schemas.iter().map(|(name, _)| format!("{name}\n")).collect();
+        let names: String = schemas.iter().map(|document| format!("{}\n", document.name)).collect();
         print(&names)?;
         return Ok(0);
     };
     let wanted = name.trim_end_matches(".schema.json");
-    match schemas.iter().find(|(name, _)| name.trim_end_matches(".schema.json") == wanted) {
-        Some((_, text)) => {
-            print(text)?;
+    match schemas.iter().find(|document| document.name == wanted) {
+        Some(document) => {
+            print(&document.text)?;
             Ok(0)
         }
         None => Err(Failure::usage(format!("there is no schema '{name}'")).hint("`ledger schema` lists them")),

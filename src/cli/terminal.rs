@@ -50,12 +50,14 @@ fn style(color: ColorArg, env: &Environment, is_terminal: bool) -> Style {
     }
 }
 
-/// 0 means that nobody knows, and nothing is cut.
+/// Files and pipes have no width of their own; this one suits a log and a mail.
+const NO_TERMINAL: u16 = 120;
+
 fn width(env: &Environment, is_terminal: bool) -> u16 {
     if let Some(columns) = env.get("COLUMNS").and_then(|text| text.parse().ok()) {
         return columns;
     }
-    if is_terminal { crate::host::terminal::width().unwrap_or(80) } else { 0 }
+    if is_terminal { crate::host::terminal::width().unwrap_or(80) } else { NO_TERMINAL }
 }
 
 #[cfg(test)]

@@ -28,7 +28,6 @@ pub mod row;
 pub mod sample;
 pub mod scan;
 pub mod schema;
-pub mod shard;
 pub mod stop;
 pub mod tail;
 pub mod trend;

@@ -10,7 +10,7 @@ use super::output::Output;
 use super::plan::Plan;
 use super::rounds::Ready;
 use crate::core::ending::{EndSignal, LoopState};
-use crate::core::event::{Body, Cancelled, FileRef, Heartbeat, SinkDegraded, SinkRecovered, Suspended, SuspendedWhy};
+use crate::core::event::{Body, Cancelled, FileRef, SinkDegraded, SinkRecovered, Suspended, SuspendedWhy};
 use crate::core::moment::{Moment, Secs};
 use crate::core::redact::Redactor;
 use crate::core::sample::HostSample;
@@ -132,18 +132,6 @@ impl Session {
 
     pub fn beaten(&mut self, now: Moment) {
         self.last_beat = now;
-    }
-
-    /// A sign of life where no file runs: while a slot is awaited, and during shutdown.
-    pub async fn beat_if_due(&mut self) {
-        let now = clock::now();
-        if self.until_beat(now) > Secs::ZERO {
-            return;
-        }
-        self.beaten(now);
-        let sample = self.sample();
-        let beat = Heartbeat { file: None, elapsed_s: None, cap_s: None, sample, last_output: None, evidence: None };
-        self.record(vec![Body::Heartbeat(Box::new(beat))]).await;
     }
 
     /// How much time the deadline leaves.

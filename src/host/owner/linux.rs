@@ -410,7 +410,7 @@ fn close_inherited() {
 }
 
 /// A descriptor that becomes readable when a child ends. Signals of a terminal or a service manager are for ledger to act on, not for
-/// the owner, so they are blocked; exec resets the mask for the file.
+/// the owner, so they are blocked; the file itself starts with none blocked.
 fn child_signals() -> io::Result<OwnedFd> {
     let mut blocked = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     let mut children = std::mem::MaybeUninit::<libc::sigset_t>::uninit();

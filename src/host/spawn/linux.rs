@@ -61,8 +61,19 @@ fn become_child(command: &mut Command, placement: Placement<'_>, leaf: Option<Bo
         enter(leaf);
     }
     raise_oom_score(placement.oom_raise);
-    // Resets the signal mask and SIGPIPE, and searches PATH as a shell would.
+    unblock_signals();
+    // Resets SIGPIPE, and searches PATH as a shell would.
     command.exec()
+}
+
+/// The owner blocks what is not for it, and exec hands a mask on: a file that starts with TERM blocked could only be killed.
+fn unblock_signals() {
+    let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set before sigprocmask reads it; both are async-signal-safe.
+    unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
+    }
 }
 
 /// A refusal leaves the child where it is, and the subreaper still owns it.

@@ -1,0 +1,36 @@
+//! What a sink can answer that is not success, and what the flusher makes of it.
+
+use std::time::Duration;
+
+/// A failure of a sink. The text names the place and what to do; it never holds a credential.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{url}: {detail}")]
+pub struct SinkError {
+    pub url: String,
+    pub trouble: Trouble,
+    pub detail: String,
+}
+
+/// How to go on after a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Trouble {
+    /// It may pass by itself: try again soon, not before `after` where the service named a time.
+    Retryable { after: Option<Duration> },
+    /// It needs somebody (a permission, a bucket that is missing): try again now and then, for that somebody may come.
+    Refused,
+    /// Another writer has written this epoch: nothing more is sent, both versions stay.
+    Fenced,
+    /// The URL makes no sense.
+    Usage,
+}
+
+impl SinkError {
+    pub fn new(url: impl Into<String>, trouble: Trouble, detail: impl Into<String>) -> Self {
+        Self { url: url.into(), trouble, detail: detail.into() }
+    }
+
+    pub fn retryable(url: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(url, Trouble::Retryable { after: None }, detail)
+    }
+}

@@ -1,0 +1,363 @@
+//! `file:///path`: another volume, or a mounted share.
+//!
+//! Segments are immutable and created once; the marker is replaced whole. A write is on disk, folder entry included, when it is answered.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use tokio::task::JoinHandle;
+
+use crate::core::ids::Seq;
+use crate::core::moment::{Secs, Wall};
+
+use super::error::{SinkError, Trouble};
+use super::layout::{self, MARKER, PLAN};
+use super::source::{FoundLeg, FoundMarker, MAX_MARKER_BYTES, MAX_SEGMENT_BYTES, Narrow, Source};
+use super::{Backend, Batch, Capabilities, SinkContext, Takes};
+
+/// The newest records of some hundred files fit; larger markers would make every boundary pay for history that the segments hold.
+const MARKER_BYTES: usize = 64 * 1024;
+
+pub struct FileSink {
+    url: String,
+    folder: PathBuf,
+    /// An earlier call that its caller has given up. A share that hangs must not collect one stuck thread per try.
+    unfinished: Option<JoinHandle<Result<Seq, SinkError>>>,
+}
+
+impl FileSink {
+    pub fn new(url: &str, context: &SinkContext) -> Result<Self, SinkError> {
+        let root = root_of(url)?;
+        let folder = layout::epoch_folder(context).iter().fold(root, |path, part| path.join(part));
+        Ok(Self { url: super::printable(url), folder, unfinished: None })
+    }
+
+    /// Runs file system calls on a thread of their own, so that a share that hangs holds nobody but its own sink.
+    async fn blocking(&mut self, work: impl FnOnce(&Place) -> io::Result<Seq> + Send + 'static) -> Result<Seq, SinkError> {
+        if self.unfinished.as_ref().is_some_and(|earlier| !earlier.is_finished()) {
+            return Err(SinkError::retryable(&self.url, "an earlier write has not come back yet"));
+        }
+        let place = Place { url: self.url.clone(), folder: self.folder.clone() };
+        let running =
+            self.unfinished.insert(tokio::task::spawn_blocking(move || work(&place).map_err(|error| place.explain(&error))));
+        let result = running.await;
+        self.unfinished = None;
+        result.unwrap_or_else(|error| Err(SinkError::retryable(&self.url, error.to_string())))
+    }
+}
+
+#[async_trait]
+impl Backend for FileSink {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { takes: Takes::EventsAndMarker, marker_bytes: MARKER_BYTES, interval: Secs::ZERO }
+    }
+
+    async fn position(&mut self) -> Result<Seq, SinkError> {
+        self.blocking(|place| {
+            make_folders(&place.folder)?;
+            place.position()
+        })
+        .await
+    }
+
+    async fn put_plan(&mut self, plan: &[u8]) -> Result<(), SinkError> {
+        let plan = plan.to_vec();
+        self.blocking(move |place| {
+            place.create_once(PLAN, &plan)?;
+            sync_folder(&place.folder)?;
+            Ok(Seq(0))
+        })
+        .await
+        .map(|_| ())
+    }
+
+    async fn send(&mut self, batch: &Batch) -> Result<(), SinkError> {
+        let batch = batch.clone();
+        self.blocking(move |place| {
+            if let Some(first) = batch.events.first() {
+                let bytes = batch.events.iter().map(|event| event.line.len() + 1).sum();
+                let mut text = Vec::with_capacity(bytes);
+                for event in &batch.events {
+                    text.extend_from_slice(event.line.as_bytes());
+                    text.push(b'\n');
+                }
+                place.create_once(&layout::segment_name(first.seq), &text)?;
+            }
+            place.replace(MARKER, &batch.marker)?;
+            // One sync of the folder holds both names.
+            sync_folder(&place.folder)?;
+            Ok(Seq(0))
+        })
+        .await
+        .map(|_| ())
+    }
+}
+
+/// The epoch's folder, as the blocking side sees it.
+struct Place {
+    url: String,
+    folder: PathBuf,
+}
+
+/// Says "already there, and different" through an `io::Error`.
+#[derive(Debug, thiserror::Error)]
+#[error("{} is there already with other content; another writer uses this run, attempt, leg and epoch", .0.display())]
+struct FencedFile(PathBuf);
+
+#[derive(Deserialize)]
+struct Numbered {
+    seq: Seq,
+}
+
+impl Place {
+    fn position(&self) -> io::Result<Seq> {
+        let Some(last) = segment_names(&self.folder)?.pop() else { return Ok(Seq(0)) };
+        let path = self.folder.join(last);
+        let text = read_bounded(&path, MAX_SEGMENT_BYTES)?;
+        let line = text.strip_suffix(b"\n").unwrap_or(&text).rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+        let newest: Numbered = serde_json::from_slice(line).map_err(|error| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("{} does not end with an event: {error}", path.display()))
+        })?;
+        Ok(newest.seq)
+    }
+
+    /// A file that exists whole or not at all, and never changes.
+    fn create_once(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let path = self.folder.join(name);
+        let draft = self.draft(name, content)?;
+        let linked = fs::hard_link(&draft, &path);
+        let removed = fs::remove_file(&draft);
+        match linked {
+            Ok(()) => removed,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.compare(path, content),
+            // File systems without hard links (exFAT, some shares): exclusive creation is the next best, whole but for a crash.
+            Err(_) => self.create_exclusively(path, content),
+        }
+    }
+
+    fn create_exclusively(&self, path: PathBuf, content: &[u8]) -> io::Result<()> {
+        match private(&path) {
+            Ok(file) => write_synced(file, content).inspect_err(|_| {
+                let _ = fs::remove_file(&path);
+            }),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.compare(path, content),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn compare(&self, path: PathBuf, content: &[u8]) -> io::Result<()> {
+        let there = fs::read(&path)?;
+        if there == content { Ok(()) } else { Err(io::Error::other(FencedFile(path))) }
+    }
+
+    /// A file that is the old one or the new one at every moment.
+    fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let draft = self.draft(name, content)?;
+        fs::rename(&draft, self.folder.join(name)).inspect_err(|_| {
+            let _ = fs::remove_file(&draft);
+        })
+    }
+
+    /// The content under a name that no reader looks at, on disk.
+    fn draft(&self, name: &str, content: &[u8]) -> io::Result<PathBuf> {
+        let draft = self.folder.join(format!(".{name}.{}.draft", std::process::id()));
+        let file = match private(&draft) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(&draft)?;
+                private(&draft)
+            }
+            // The folder went away under a living writer (a share that was mounted anew, a cleanup).
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                make_folders(&self.folder)?;
+                private(&draft)
+            }
+            other => other,
+        };
+        write_synced(file?, content).inspect_err(|_| {
+            let _ = fs::remove_file(&draft);
+        })?;
+        Ok(draft)
+    }
+
+    fn explain(&self, error: &io::Error) -> SinkError {
+        let fenced = error.get_ref().is_some_and(|inner| inner.is::<FencedFile>());
+        let trouble = match error.kind() {
+            _ if fenced => Trouble::Fenced,
+            io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::InvalidData => Trouble::Refused,
+            _ => Trouble::Retryable { after: None },
+        };
+        SinkError::new(&self.url, trouble, error.to_string())
+    }
+}
+
+/// The sink as a source.
+pub struct FileSource {
+    url: String,
+    root: PathBuf,
+}
+
+impl FileSource {
+    pub fn new(url: &str) -> Result<Self, SinkError> {
+        Ok(Self { url: super::printable(url), root: root_of(url)? })
+    }
+
+    fn explain(&self, error: &io::Error) -> SinkError {
+        Place { url: self.url.clone(), folder: self.root.clone() }.explain(error)
+    }
+
+    fn find(&self, narrow: &Narrow, now: Wall) -> io::Result<Vec<FoundLeg>> {
+        let mut found = Vec::new();
+        let run = narrow.run_id.as_ref().map(|id| layout::component(id.as_str()));
+        let attempt = narrow.attempt.as_ref().map(|id| layout::component(id.as_str()));
+        for run in folders(&self.root, |name| run.as_ref().is_none_or(|run| run == name))? {
+            for attempt in folders(&run, |name| attempt.as_ref().is_none_or(|attempt| attempt == name))? {
+                for leg in folders(&attempt, |name| layout::leg_fits(name, narrow))? {
+                    for epoch in folders(&leg, |_| true)? {
+                        found.push(look_at(epoch, now)?);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[async_trait]
+impl Source for FileSource {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    async fn legs(&self, narrow: &Narrow, now: Wall) -> Result<Vec<FoundLeg>, SinkError> {
+        self.find(narrow, now).map_err(|error| self.explain(&error))
+    }
+
+    async fn segment(&self, leg: &FoundLeg, name: &str) -> Result<Vec<u8>, SinkError> {
+        if layout::segment_first(name).is_none() {
+            return Err(SinkError::new(&self.url, Trouble::Usage, format!("'{name}' is no segment")));
+        }
+        read_bounded(&Path::new(&leg.place).join(name), MAX_SEGMENT_BYTES).map_err(|error| self.explain(&error))
+    }
+}
+
+/// What one epoch's folder holds. A file that cannot be read costs itself.
+fn look_at(epoch: PathBuf, now: Wall) -> io::Result<FoundLeg> {
+    let marker_path = epoch.join(MARKER);
+    let marker = read_bounded(&marker_path, MAX_MARKER_BYTES).ok().and_then(|bytes| {
+        let written = fs::metadata(&marker_path).and_then(|metadata| metadata.modified()).ok()?;
+        let since_1970 = written.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let written = Wall(i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX));
+        Some(FoundMarker { bytes, age: now.since(written) })
+    });
+    let plan = read_bounded(&epoch.join(PLAN), MAX_SEGMENT_BYTES).ok();
+    let segments = segment_names(&epoch)?;
+    Ok(FoundLeg { place: epoch.to_string_lossy().into_owned(), plan, marker, segments })
+}
+
+fn root_of(url: &str) -> Result<PathBuf, SinkError> {
+    let wrong = |detail: &str| SinkError::new(super::printable(url), Trouble::Usage, format!("{detail}; write file:///path"));
+    if !url.starts_with("file:///") {
+        return Err(wrong("is no absolute path of this machine"));
+    }
+    let parsed = url::Url::parse(url).map_err(|error| wrong(&error.to_string()))?;
+    parsed.to_file_path().map_err(|()| wrong("is no absolute path of this machine"))
+}
+
+fn segment_names(folder: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        if let Ok(name) = entry?.file_name().into_string()
+            && layout::segment_first(&name).is_some()
+        {
+            names.push(name);
+        }
+    }
+    names.sort_by_key(|name| layout::segment_first(name));
+    Ok(names)
+}
+
+/// The folders inside one whose names are wanted, by name. Links are not followed: the tree is as its writers made it.
+fn folders(parent: &Path, wanted: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(parent)? {
+        let entry = entry?;
+        let fits = entry.file_name().to_str().is_some_and(|name| !name.starts_with('.') && wanted(name));
+        if fits && entry.file_type()?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = File::open(path)?.take(most + 1).read_to_end(&mut bytes)? as u64;
+    if read > most {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{} is over {most} bytes", path.display())));
+    }
+    Ok(bytes)
+}
+
+fn write_synced(mut file: File, content: &[u8]) -> io::Result<()> {
+    file.write_all(content)?;
+    file.sync_data()
+}
+
+fn private(path: &Path) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(path)
+}
+
+/// Makes the folders that are missing, each with its name on disk.
+fn make_folders(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = folder.parent() {
+        make_folders(parent)?;
+    }
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    match builder.create(folder) {
+        // Another leg of the same run made it in the meantime.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+        other => other?,
+    }
+    folder.parent().map_or(Ok(()), sync_folder)
+}
+
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder)?.sync_all() {
+        // Some shares do not know how to sync a folder; they keep names by their own rules.
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "the same surface on every system")]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
+}

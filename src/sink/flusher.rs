@@ -1,0 +1,180 @@
+//! Feeds the sinks out of the store's acknowledgements, on a thread of its own.
+//!
+//! No call of the run loop waits for a sink, but for `barrier`, whose bound is the point of it, and for the end.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::core::chain::Stored;
+use crate::core::event::SinkState;
+use crate::core::ids::Seq;
+use crate::core::lease::lease_for;
+use crate::core::moment::Secs;
+
+use super::Backend;
+use super::state::{Answers, Shared};
+use super::task::{SinkTask, Wiring};
+
+/// News of sinks that may wait for the loop. Each sink makes at most one per pause of its backoff.
+const NEWS: usize = 64;
+
+/// Draws the marker of this moment: with this lease, in at most so many bytes.
+pub type RenderMarker = Arc<dyn Fn(Secs, usize) -> Vec<u8> + Send + Sync>;
+
+/// The ledger as the sinks read it again, when they were away for longer than memory reaches.
+pub trait Backlog: Send + Sync {
+    /// Events right after `after`, in order: at most `most_events`, and no more after `most_bytes` are reached. An empty answer means
+    /// there are none.
+    fn read_after(&self, after: Seq, most_events: usize, most_bytes: usize) -> Result<Vec<Stored>, String>;
+}
+
+/// What the run loop records about a sink.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SinkNews {
+    Degraded { url: String, error: String, unsent: u64 },
+    Recovered { url: String, down: Secs },
+}
+
+pub struct FlusherOptions {
+    pub backlog: Arc<dyn Backlog>,
+    pub render: RenderMarker,
+    /// How often something is offered at least; the lease follows from it.
+    pub heartbeat: Secs,
+}
+
+/// How long the end of a run waits for its sinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Without any answer of a sink.
+    pub silence: Duration,
+    /// In all, for a sink that answers and has much to take.
+    pub total: Duration,
+}
+
+impl Default for Patience {
+    /// A second for a sink that is silent. A healthy one takes some mebibytes in the rest.
+    fn default() -> Self {
+        Self { silence: Duration::from_secs(1), total: Duration::from_secs(20) }
+    }
+}
+
+pub struct Flusher {
+    sinks: Vec<Arc<Shared>>,
+    news: mpsc::Sender<SinkNews>,
+    _stop: oneshot::Sender<()>,
+}
+
+impl Flusher {
+    /// Starts the thread. Sinks are reached in the background; the receiver brings what the loop records about them.
+    pub fn start(backends: Vec<Box<dyn Backend>>, options: FlusherOptions) -> io::Result<(Self, mpsc::Receiver<SinkNews>)> {
+        let (news, received) = mpsc::channel(NEWS);
+        let (stop, stopped) = oneshot::channel();
+        let mut sinks = Vec::new();
+        let mut tasks = Vec::new();
+        for backend in backends {
+            let interval = backend.capabilities().interval;
+            let shared = Arc::new(Shared::new(backend.url().to_owned(), interval == Secs::ZERO));
+            let lease = lease_for(interval.max(options.heartbeat));
+            let wiring = Wiring {
+                shared: Arc::clone(&shared),
+                backlog: Arc::clone(&options.backlog),
+                render: Arc::clone(&options.render),
+                news: news.clone(),
+                lease,
+            };
+            tasks.push(SinkTask::new(backend, wiring));
+            sinks.push(shared);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        std::thread::Builder::new().name("ledger-sinks".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                for task in tasks {
+                    tokio::spawn(task.run());
+                }
+                // Ends when the flusher is dropped, which is the only message there is.
+                let _ = stopped.await;
+            });
+            // A call that hangs in a share is left behind; waiting for it is what this thread exists to avoid.
+            runtime.shutdown_background();
+        })?;
+        Ok((Self { sinks, news, _stop: stop }, received))
+    }
+
+    /// Hands on what was stored, and asks for a fresh marker also when that is nothing. Never waits.
+    pub fn offer(&self, stored: &[Stored]) {
+        self.sinks.iter().for_each(|sink| sink.offer(stored));
+    }
+
+    /// Waits until every healthy sink holds the event, at most `bound`. One that misses is not waited for again until it answers.
+    pub async fn barrier(&self, seq: Seq, bound: Duration) {
+        let deadline = Instant::now() + bound;
+        join_all(self.sinks.iter().filter(|sink| sink.awaited).map(|sink| self.wait_for(sink, seq, deadline))).await;
+    }
+
+    async fn wait_for(&self, sink: &Shared, seq: Seq, deadline: Instant) {
+        let silent = |answers: &Answers| answers.fenced || answers.trouble.is_some();
+        let mut answers = sink.answers.subscribe();
+        let arrived = answers.wait_for(|answers| answers.position >= seq || silent(answers));
+        if timeout_at(deadline, arrived).await.is_ok() {
+            return;
+        }
+        sink.degrade("no answer within the second that the loop waits", Instant::now(), &self.news);
+    }
+
+    /// What every sink has received so far.
+    pub fn states(&self) -> Vec<SinkState> {
+        self.sinks.iter().map(|sink| sink.state()).collect()
+    }
+
+    /// Whether every sink could be reached within the bound: for `--require-sink`, before anything runs.
+    pub async fn reachable(&self, bound: Duration) -> Result<(), Vec<SinkState>> {
+        self.offer(&[]);
+        let answered = |sink: &Arc<Shared>| {
+            let mut answers = sink.answers.subscribe();
+            async move {
+                let heard = answers.wait_for(|answers| answers.writes > 0 || answers.trouble.is_some());
+                matches!(timeout(bound, heard).await, Ok(Ok(answers)) if answers.writes > 0)
+            }
+        };
+        let reached = join_all(self.sinks.iter().map(answered)).await;
+        let silent: Vec<SinkState> =
+            self.sinks.iter().zip(reached).filter(|(_, reached)| !reached).map(|(sink, _)| sink.state()).collect();
+        if silent.is_empty() { Ok(()) } else { Err(silent) }
+    }
+
+    /// Waits until the sinks hold everything that was offered, without regard to their intervals, and says how far they got.
+    pub async fn settle(&self, patience: Patience) -> Vec<SinkState> {
+        let deadline = Instant::now() + patience.total;
+        join_all(self.sinks.iter().map(|sink| settle_one(sink, patience.silence, deadline))).await;
+        self.states()
+    }
+
+    /// As `settle`, and ends.
+    pub async fn finish(self, patience: Patience) -> Vec<SinkState> {
+        self.settle(patience).await
+    }
+}
+
+async fn settle_one(sink: &Shared, silence: Duration, deadline: Instant) {
+    sink.hurry();
+    let mut answers = sink.answers.subscribe();
+    loop {
+        let seen = answers.borrow_and_update().clone();
+        let behind = sink.work().touched || !seen.caught_up;
+        // One that was waited for in vain has had its second.
+        if !behind || seen.fenced || seen.given_up {
+            return;
+        }
+        let until = deadline.min(Instant::now() + silence);
+        let answered = answers.wait_for(|now| now.writes > seen.writes || now.fenced);
+        if timeout_at(until, answered).await.is_err() {
+            sink.answers.send_modify(|answers| answers.given_up = true);
+            return;
+        }
+    }
+}

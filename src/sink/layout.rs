@@ -1,0 +1,121 @@
+//! Where things lie in a sink that holds objects or files: `{run}/{attempt}/{leg}/{epoch}/{seq:012}.ndjson`.
+//!
+//! Ids come from the environment. Each becomes one path component that stays inside the root, is bounded, and falls on no other id's,
+//! also where names differ in case only. Names are not read back: plan, marker and events say whose they are.
+
+use crate::core::ids::{Digest, Seq};
+
+use super::SinkContext;
+use super::source::Narrow;
+
+pub(super) const PLAN: &str = "plan.json";
+pub(super) const MARKER: &str = "marker.json";
+const SEGMENT_EXTENSION: &str = ".ndjson";
+
+/// A component that is taken as it is may have this many bytes; the rest of a longer one lives in its digest.
+const COMPONENT_BYTES: usize = 80;
+/// 64 bits of digest: a run has some thousand legs at most.
+const DIGEST_DIGITS: usize = 16;
+
+/// The four components of an epoch's folder.
+pub(super) fn epoch_folder(context: &SinkContext) -> [String; 4] {
+    let leg = &context.leg;
+    [component(leg.run_id.as_str()), component(leg.attempt.as_str()), leg_component(context), component(context.epoch.as_str())]
+}
+
+fn leg_component(context: &SinkContext) -> String {
+    let leg = &context.leg;
+    let platform = component(leg.platform.as_str());
+    let target = component(leg.target.as_str());
+    match leg.shard {
+        None => format!("{platform},{target}"),
+        Some(shard) => format!("{platform},{target},{}-of-{}", shard.index, shard.count),
+    }
+}
+
+/// Whether a leg's folder may be one of those that are asked for.
+pub(super) fn leg_fits(name: &str, narrow: &Narrow) -> bool {
+    let mut parts = name.split(',');
+    let (platform, target) = (parts.next(), parts.next());
+    let fits = |wanted: Option<&str>, part: Option<&str>| wanted.is_none_or(|wanted| part == Some(component(wanted).as_str()));
+    fits(narrow.platform.as_ref().map(|id| id.as_str()), platform) && fits(narrow.target.as_ref().map(|id| id.as_str()), target)
+}
+
+/// The name of the segment that begins with `first`.
+pub(super) fn segment_name(first: Seq) -> String {
+    format!("{:012}{SEGMENT_EXTENSION}", first.0)
+}
+
+/// The first event of a segment, by its name.
+pub(super) fn segment_first(name: &str) -> Option<Seq> {
+    let digits = name.strip_suffix(SEGMENT_EXTENSION)?;
+    let whole = digits.len() >= 12 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !whole {
+        return None;
+    }
+    digits.parse().ok().map(Seq)
+}
+
+/// An id as one path component. Plain ids stay readable; anything else is cut to something plain and told apart by its digest.
+pub(super) fn component(id: &str) -> String {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
+    let harmless = !id.is_empty() && id.len() <= COMPONENT_BYTES && !id.starts_with('.') && !id.ends_with('.') && !is_device(id);
+    if harmless && id.chars().all(plain) {
+        return id.to_owned();
+    }
+    let tamed: String =
+        id.to_ascii_lowercase().chars().map(|c| if plain(c) && c != '.' { c } else { '_' }).take(COMPONENT_BYTES / 2).collect();
+    format!("{tamed}~{}", &Digest::of(id.as_bytes()).0[..DIGEST_DIGITS])
+}
+
+/// Names that Windows keeps for devices, with any extension.
+fn is_device(id: &str) -> bool {
+    let stem = id.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let numbered =
+        |name: &str| stem.strip_prefix(name).is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_digit()));
+    matches!(stem.as_str(), "con" | "prn" | "aux" | "nul") || numbered("com") || numbered("lpt")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn plain_ids_stay_and_others_are_told_apart() {
+        for plain in ["17384", "macos-x86", "7.20.8", "local-0192f3", "stable"] {
+            assert_eq!(component(plain), plain);
+        }
+        let odd = ["", ".", "..", "a.", ".a", "A", "a/b", "a\\b", "a\0b", "a,b", "con", "nul.txt", "com1", "é", "~", "%2e%2e"];
+        let mut seen = std::collections::BTreeSet::new();
+        for id in odd {
+            let made = component(id);
+            assert!(made.contains('~'), "{id:?} became {made:?}");
+            assert!(seen.insert(made));
+        }
+    }
+
+    #[test]
+    fn segment_names_sort_as_their_numbers_and_come_back() {
+        assert_eq!(segment_name(Seq(7)), "000000000007.ndjson");
+        for (name, first) in [
+            ("000000000007.ndjson", Some(Seq(7))),
+            ("marker.json", None),
+            ("7.ndjson", None),
+            (".000000000007.ndjson", None),
+            ("00000000000x.ndjson", None),
+            ("000000000007.ndjson.tmp", None),
+        ] {
+            assert_eq!(segment_first(name), first, "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_id_leaves_its_folder(id in ".*") {
+            let made = component(&id);
+            prop_assert!(!made.is_empty() && made.len() <= 100);
+            prop_assert!(!made.contains(['/', '\\', '\0', ':', ',']) && !made.starts_with('.'));
+        }
+    }
+}

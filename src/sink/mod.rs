@@ -1,0 +1,128 @@
+//! Stores outside the machine. One file per backend behind a small interface, and the flusher that feeds them.
+//!
+//! ```text
+//! store's acknowledgements ─▶ Flusher::offer ─▶ one task per sink ─▶ Backend::send (events, then marker)
+//!                                   ▲                  │
+//!                        Backlog ───┘ (when the queue was too short: read again after the sink's own position)
+//! Source (the reader's side) ◀─ legs, markers with their age by the sink's clock, segments of events
+//! ```
+//!
+//! A sink never decides anything about the run and never holds it up: the worst it can do is to be behind. This layer must not read the
+//! wall clock, the environment or the database; what it needs of them is handed in.
+
+mod error;
+mod file;
+mod flusher;
+mod layout;
+mod source;
+mod state;
+mod task;
+
+use async_trait::async_trait;
+
+use crate::core::chain::Stored;
+use crate::core::ids::{Epoch, LegId, Seq};
+use crate::core::moment::Secs;
+
+pub use error::{SinkError, Trouble};
+pub use file::{FileSink, FileSource};
+pub use flusher::{Backlog, Flusher, FlusherOptions, Patience, RenderMarker, SinkNews};
+pub use source::{FoundLeg, FoundMarker, Narrow, Source, open_source};
+
+/// Whose evidence a sink receives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinkContext {
+    pub leg: LegId,
+    pub epoch: Epoch,
+}
+
+/// What a backend can take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    pub takes: Takes,
+    /// Longest marker, in bytes.
+    pub marker_bytes: usize,
+    /// Shortest time between two writes that the service wants. Zero for a sink that is written at every boundary: only such a sink is
+    /// worth waiting for.
+    pub interval: Secs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// Every event, and the marker.
+    EventsAndMarker,
+    /// The marker only.
+    MarkerOnly,
+}
+
+/// What is sent at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Events in order without a gap, beginning right after the sink's position. Empty for a marker alone.
+    pub events: Vec<Stored>,
+    pub marker: Vec<u8>,
+}
+
+/// One sink, for the one leg and epoch that this process writes.
+#[async_trait]
+pub trait Backend: Send {
+    /// The URL as it may be printed: without credentials.
+    fn url(&self) -> &str;
+
+    fn capabilities(&self) -> Capabilities;
+
+    /// The newest event of this epoch that the sink itself holds. Asked at the start and after every error, because an answer that was
+    /// lost says nothing about what was written. It also makes what the first write needs, and so proves that the sink can be written.
+    async fn position(&mut self) -> Result<Seq, SinkError>;
+
+    /// Stores the plan object, once, before the first batch. One that is there already is as good if it is equal.
+    async fn put_plan(&mut self, plan: &[u8]) -> Result<(), SinkError>;
+
+    /// Stores the events, then the marker. When it answers, both are durable there.
+    async fn send(&mut self, batch: &Batch) -> Result<(), SinkError>;
+}
+
+/// Opens the sink that a URL names. Nothing is written yet.
+pub fn open(url: &str, context: &SinkContext) -> Result<Box<dyn Backend>, SinkError> {
+    match scheme(url) {
+        "file" => Ok(Box::new(FileSink::new(url, context)?)),
+        other => Err(unknown_scheme(url, other)),
+    }
+}
+
+fn scheme(url: &str) -> &str {
+    url.split_once(':').map_or("", |(scheme, _)| scheme)
+}
+
+fn unknown_scheme(url: &str, scheme: &str) -> SinkError {
+    SinkError::new(printable(url), Trouble::Usage, format!("'{scheme}' is no kind of sink; write file:///path"))
+}
+
+/// A URL without user information, query and fragment: that is where tokens stand.
+pub fn printable(url: &str) -> String {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let url = &url[..end];
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_url_holds_no_secret() {
+        for (url, printed) in [
+            ("file:///tmp/x", "file:///tmp/x"),
+            ("https://user:secret@host/path?token=secret#secret", "https://host/path"),
+            ("https://secret@host", "https://host"),
+            ("s3://bucket/a@b", "s3://bucket/a@b"),
+            ("github:?sha=1", "github:"),
+            ("nonsense", "nonsense"),
+        ] {
+            assert_eq!(printable(url), printed);
+        }
+    }
+}

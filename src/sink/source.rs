@@ -1,0 +1,63 @@
+//! The reader's side of a sink: which legs it holds, how fresh their markers are, what events they left.
+
+use async_trait::async_trait;
+
+use crate::core::ids::{Attempt, Platform, RunId, Target};
+use crate::core::moment::{Secs, Wall};
+
+use super::error::SinkError;
+use super::file::FileSource;
+use super::{scheme, unknown_scheme};
+
+/// A marker over this is not read: it comes from outside, and an honest one has at most 64 KiB.
+pub const MAX_MARKER_BYTES: u64 = 1024 * 1024;
+/// A segment over this is not read. The flusher makes none over some MiB.
+pub const MAX_SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Which legs are asked for. A field that is `None` asks for all. Only `run_id` and `attempt` keep a sink from being listed whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Narrow {
+    pub run_id: Option<RunId>,
+    pub attempt: Option<Attempt>,
+    pub platform: Option<Platform>,
+    pub target: Option<Target>,
+}
+
+/// One epoch of a leg that has left something in the sink. What it says is from outside and unchecked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundLeg {
+    /// The sink's own name for the epoch's folder.
+    pub place: String,
+    /// The `run-started` event, where it arrived.
+    pub plan: Option<Vec<u8>>,
+    pub marker: Option<FoundMarker>,
+    /// Names of the event segments in order.
+    pub segments: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundMarker {
+    pub bytes: Vec<u8>,
+    /// Time since it was written, by the sink's own clock where it has one.
+    pub age: Secs,
+}
+
+/// A sink as a source of evidence.
+#[async_trait]
+pub trait Source: Send {
+    fn url(&self) -> &str;
+
+    /// Every epoch of every leg that is asked for. `now` is the reader's clock, for a sink that has none of its own.
+    async fn legs(&self, narrow: &Narrow, now: Wall) -> Result<Vec<FoundLeg>, SinkError>;
+
+    /// The bytes of one segment: event lines, each with its newline.
+    async fn segment(&self, leg: &FoundLeg, name: &str) -> Result<Vec<u8>, SinkError>;
+}
+
+/// Opens the sink that a URL names, for reading.
+pub fn open_source(url: &str) -> Result<Box<dyn Source>, SinkError> {
+    match scheme(url) {
+        "file" => Ok(Box::new(FileSource::new(url)?)),
+        other => Err(unknown_scheme(url, other)),
+    }
+}
