@@ -69,8 +69,8 @@ impl Chain {
         Self { identity: Some((leg, epoch)), ..Self::default() }
     }
 
-    /// Takes the next line. `label` is the kind under which it was kept, where there is one.
-    pub fn follow(&mut self, line: &str, label: Option<&str>) -> Result<(), ChainFault> {
+    /// Takes the next line, and says its kind. `label` is the kind under which it was kept, where there is one.
+    pub fn follow(&mut self, line: &str, label: Option<&str>) -> Result<String, ChainFault> {
         let expected = self.last.next();
         let unreadable = |error: serde_json::Error| ChainFault::Unreadable { seq: expected, why: error.to_string() };
         let loose: Loose = serde_json::from_str(line).map_err(unreadable)?;
@@ -97,7 +97,7 @@ impl Chain {
         }
         self.last = expected;
         self.digest = Digest::of(line.as_bytes());
-        Ok(())
+        Ok(loose.kind)
     }
 
     /// The newest event that was followed, 0 for none.

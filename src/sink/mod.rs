@@ -10,6 +10,7 @@
 //! A sink never decides anything about the run and never holds it up: the worst it can do is to be behind. This layer must not read the
 //! wall clock, the environment or the database; what it needs of them is handed in.
 
+mod check;
 mod error;
 mod file;
 mod flusher;
@@ -24,6 +25,7 @@ use crate::core::chain::Stored;
 use crate::core::ids::{Epoch, LegId, Seq};
 use crate::core::moment::Secs;
 
+pub use check::check;
 pub use error::{SinkError, Trouble};
 pub use file::{FileSink, FileSource};
 pub use flusher::{Backlog, Flusher, FlusherOptions, Patience, RenderMarker, SinkNews};

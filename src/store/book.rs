@@ -13,7 +13,7 @@ use crate::core::ids::{Digest, Seq};
 use crate::core::row::Head;
 
 use super::error::StoreError;
-use super::folder::create_private_file;
+use super::folder::{create_database_file, remove_files};
 use super::head::{HeadFile, genesis};
 use super::reader::Identity;
 use super::writer::{Appended, Batch, Room, WriteFault, WriteFaults, WriteStep};
@@ -59,7 +59,7 @@ impl Book {
             Err(error) => {
                 // What was made here a moment ago holds nothing, and would look like a leg that was lost. A file that was there is kept.
                 if !matches!(error, StoreError::Exists { .. }) {
-                    remove_database(path);
+                    remove_files(path);
                 }
                 return Err(error);
             }
@@ -80,10 +80,7 @@ impl Book {
     }
 
     fn make_database(path: &Path, identity: &Identity) -> Result<Connection, StoreError> {
-        create_private_file(path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => StoreError::Exists { path: path.to_owned() },
-            _ => StoreError::io(path, &error),
-        })?;
+        create_database_file(path)?;
         ballast::fill(path).map_err(|error| StoreError::io(path, &error))?;
         let connection = database::create(path, identity)?;
         // The identity goes into the database itself, so that a copy without its log still says whose it is.
@@ -250,10 +247,9 @@ fn transact<'a>(
     let sql = |error: rusqlite::Error| StoreError::sql(path, &error);
     ask(faults, WriteStep::Begin, path)?;
     connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute(())).map_err(sql)?;
-    let mut insert = connection.prepare_cached("INSERT INTO event (seq, kind, line) VALUES (?1, ?2, ?3)").map_err(sql)?;
     for (stored, kind) in events {
         ask(faults, WriteStep::Insert, path)?;
-        insert.execute((stored.seq.0 as i64, kind, &*stored.line)).map_err(sql)?;
+        database::insert_event(connection, stored.seq, kind, &stored.line).map_err(sql)?;
     }
     ask(faults, WriteStep::Commit, path)?;
     connection.prepare_cached("COMMIT").and_then(|mut commit| commit.execute(())).map_err(sql)?;
@@ -291,10 +287,4 @@ fn grow_log(database: &Path) -> std::io::Result<()> {
     let missing = LOG_BYTES.saturating_sub(log.metadata()?.len());
     log.write_all(&vec![0; missing as usize])?;
     log.sync_all()
-}
-
-fn remove_database(path: &Path) {
-    for extension in ["db", "db-wal", "db-shm", "db-journal", "head", "ballast"] {
-        let _ = std::fs::remove_file(path.with_extension(extension));
-    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::core::ids::{Attempt, Epoch, LegId, Platform, RunId, Target};
+use crate::core::ids::{Attempt, Epoch, LegId, Platform, RunId, Seq, Target};
 use crate::core::moment::Wall;
 
 use super::error::StoreError;
@@ -102,6 +102,12 @@ pub(super) fn close(connection: Connection, path: &Path) -> Result<(), StoreErro
     let _ = connection.busy_timeout(Duration::ZERO);
     let _ = connection.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()));
     connection.close().map_err(|(_, error)| StoreError::sql(path, &error))
+}
+
+/// Stores one line. The database refuses one that does not follow the last.
+pub(super) fn insert_event(connection: &Connection, seq: Seq, kind: &str, line: &str) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached("INSERT INTO event (seq, kind, line) VALUES (?1, ?2, ?3)")?;
+    insert.execute((seq.0 as i64, kind, line)).map(|_| ())
 }
 
 fn migrate(connection: &Connection, from: i64) -> rusqlite::Result<()> {

@@ -163,6 +163,42 @@ pub(super) fn create_private_file(path: &Path) -> io::Result<fs::File> {
     options.open(path)
 }
 
+/// The empty file that becomes a database.
+pub(super) fn create_database_file(path: &Path) -> Result<(), StoreError> {
+    create_private_file(path).map(|_| ()).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => StoreError::Exists { path: path.to_owned() },
+        _ => StoreError::io(path, &error),
+    })
+}
+
+/// The database and what stands beside it; the head with its lock goes last.
+fn files_of(database: &Path) -> impl Iterator<Item = PathBuf> {
+    ["ballast", "db-journal", "db-shm", "db-wal", "db", "head"].into_iter().map(|extension| database.with_extension(extension))
+}
+
+/// Removes whatever there is of a database.
+pub(super) fn remove_files(database: &Path) {
+    for path in files_of(database) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// What a database takes on the disk, with all that stands beside it.
+pub fn database_bytes(database: &Path) -> u64 {
+    files_of(database).filter_map(|path| fs::metadata(path).ok()).map(|metadata| metadata.len()).sum()
+}
+
+/// Removes a leg's database and all that stands beside it. One that is being written is refused.
+pub fn remove_database(database: &Path) -> Result<(), StoreError> {
+    fs::metadata(database).map_err(|error| StoreError::io(database, &error))?;
+    let owned = super::head::HeadFile::reopen(database)?;
+    for path in files_of(database).filter(|path| path.exists()) {
+        fs::remove_file(&path).map_err(|error| StoreError::io(&path, &error))?;
+    }
+    drop(owned);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

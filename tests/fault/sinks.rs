@@ -15,7 +15,7 @@ use ci_ledger::sink::{
 };
 use ci_ledger::store::LedgerFolder;
 
-use super::events::{leg, moment, needed, run_finished, writer};
+use super::events::{START, leg, moment, needed, run_finished, writer};
 
 fn context() -> SinkContext {
     SinkContext { leg: leg(), epoch: Epoch::from("e") }
@@ -396,4 +396,18 @@ fn a_url_that_names_no_sink_is_refused() {
         let error = sink::open(url, &context()).map(|_| ()).unwrap_err();
         assert_eq!(error.trouble, Trouble::Usage, "{url}: {error}");
     }
+}
+
+#[tokio::test]
+async fn a_sink_is_checked_by_writing_and_reading_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = url::Url::from_directory_path(dir.path()).unwrap().to_string();
+    let mut check = context();
+    check.leg.run_id = "check-1".into();
+    let found = sink::check(&url, &check, START).await.unwrap();
+    assert_eq!(found.segments.len(), 1);
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let url = url::Url::from_directory_path(&file).unwrap().to_string();
+    assert!(sink::check(&url, &check, START).await.is_err());
 }

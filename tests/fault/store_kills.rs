@@ -3,8 +3,14 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use ci_ledger::core::ids::Epoch;
+use ci_ledger::core::chain::Stored;
+use ci_ledger::core::ids::{Epoch, Seq};
+use ci_ledger::core::moment::Secs;
+use ci_ledger::sink::{self, Backlog, Flusher, FlusherOptions, Narrow, RenderMarker, SinkContext};
 use ci_ledger::store::{LedgerFolder, StoreError, Verdict, Writer, WriterOptions, is_writer_alive, verify};
 
 use super::events::{START, expendable, leg, moment, needed, run_finished, stored_texts};
@@ -29,8 +35,71 @@ fn child_that_writes() {
     }
 }
 
-fn start_child(folder: &Path) -> Child {
-    let name = format!("{}::child_that_writes", module_path!().split_once("::").unwrap().1);
+/// Not a test: the child of the test below. It plays the boundaries of a run: the end of one file and the start of the next are stored and
+/// sent in one go, and only then does the next "start".
+#[tokio::test]
+#[ignore = "the child of the other tests here"]
+async fn child_that_sends() {
+    #[expect(clippy::disallowed_methods, reason = "how the parent names the folder")]
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let root = Path::new(&folder);
+    let ledger = LedgerFolder::create(&root.join(".ledger")).unwrap();
+    let writer = Writer::create(&ledger, leg(), Epoch::from("e"), START, WriterOptions::default()).unwrap();
+    let url = url::Url::from_directory_path(root.join("sink")).unwrap().to_string();
+    let backend = sink::open(&url, &SinkContext { leg: leg(), epoch: Epoch::from("e") }).unwrap();
+    let current = Arc::new(AtomicU64::new(0));
+    let shown = Arc::clone(&current);
+    let render: RenderMarker = Arc::new(move |_, _| shown.load(Ordering::SeqCst).to_string().into_bytes());
+    let options = FlusherOptions { backlog: Arc::new(NoBacklog), render, heartbeat: Secs::from_secs(30) };
+    let (flusher, _news) = Flusher::start(vec![backend], options).unwrap();
+    let mut said = std::io::stdout();
+    writeln!(said, "begun").unwrap();
+    for number in 1.. {
+        let bodies = vec![needed(&format!("{} finished", number - 1)), expendable(), needed(&format!("{number} started"))];
+        let appended = writer.append(moment(number), bodies).await.unwrap();
+        current.store(number, Ordering::SeqCst);
+        flusher.offer(&appended.stored);
+        flusher.barrier(appended.stored[2].seq, Duration::from_secs(1)).await;
+        writeln!(said, "acknowledged {number}").unwrap();
+    }
+}
+
+struct NoBacklog;
+
+impl Backlog for NoBacklog {
+    fn read_after(&self, _: Seq, _: usize, _: usize) -> Result<Vec<Stored>, String> {
+        Err("a healthy sink reads nothing again".to_owned())
+    }
+}
+
+#[tokio::test]
+async fn after_a_kill_the_marker_names_the_file_that_runs_or_the_one_that_was_about_to() {
+    for transactions in 0..12 {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = start_child("child_that_sends", dir.path());
+        let running = kill_after(&mut child, transactions * 3);
+        let url = url::Url::from_directory_path(dir.path().join("sink")).unwrap().to_string();
+        let found = match sink::open_source(&url).unwrap().legs(&Narrow::default(), START).await {
+            Ok(found) => found,
+            Err(error) if running == 0 => {
+                eprintln!("killed before anything was sent: {error}");
+                continue;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let marker =
+            found.first().and_then(|leg| leg.marker.as_ref()).map(|marker| String::from_utf8(marker.bytes.clone()).unwrap());
+        let named: u64 = marker.map_or(0, |text| text.parse().unwrap());
+        // Between the sink's answer and the start there is room for a kill, never the other way round.
+        assert!(named == running || named == running + 1, "file {running} was running, the marker names {named}");
+        let Some(leg) = found.first() else { continue };
+        assert!(leg.segments.len() as u64 >= running);
+        assert!(leg.segments.iter().all(|name| name.ends_with(".ndjson")));
+    }
+}
+
+fn start_child(test: &str, folder: &Path) -> Child {
+    let name = format!("{}::{test}", module_path!().split_once("::").unwrap().1);
     Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", &name, "--nocapture"])
         .env(FOLDER, folder)
@@ -64,7 +133,7 @@ fn a_killed_writer_loses_nothing_it_was_told_and_its_ledger_goes_on() {
     for transactions in [0, 1, 2, 3, 5, 10, 50, 110, 111, 230, 400, 700] {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join(".ledger");
-        let mut child = start_child(&folder);
+        let mut child = start_child("child_that_writes", &folder);
         let acknowledged = kill_after(&mut child, transactions);
         let folder = LedgerFolder::open(&folder).unwrap();
         let path = folder.database_path(&leg(), &Epoch::from("e"));
@@ -95,7 +164,7 @@ fn go_on(path: &Path, last: u64) {
 fn a_living_writer_in_another_process_is_seen_and_refused() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join(".ledger");
-    let mut child = start_child(&folder);
+    let mut child = start_child("child_that_writes", &folder);
     let mut said = BufReader::new(child.stdout.as_mut().unwrap()).lines();
     let acknowledged = said.by_ref().map(Result::unwrap).find(|line| line.starts_with("acknowledged"));
     let seen = acknowledged.map(|_| {

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use ci_ledger::core::chain::ChainFault;
 use ci_ledger::core::ids::{Digest, Epoch, Seq};
 use ci_ledger::store::{
-    LedgerFolder, Room, StoreError, Verdict, WriteFault, WriteFaults, WriteStep, Writer, WriterOptions, is_writer_alive, verify,
+    LedgerFolder, Reader, Room, StoreError, Verdict, WriteFault, WriteFaults, WriteStep, Writer, WriterOptions, database_bytes,
+    is_writer_alive, remove_database, restore, verify,
 };
 
 use super::events::{START, expendable, failing_writer, leg, moment, needed, run_finished, stored_texts, writer};
@@ -221,4 +223,57 @@ fn the_database_itself_refuses_change_removal_and_gaps() {
     }
     drop(connection);
     assert!(matches!(verify(&path, None).verdict, Verdict::Broken { after: Seq(2), .. }));
+}
+
+#[test]
+fn a_ledger_comes_home_from_its_lines_up_to_the_first_that_does_not_follow() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = LedgerFolder::create(&dir.path().join("a")).unwrap();
+    let home = |name: &str| LedgerFolder::create(&dir.path().join(name)).unwrap();
+    let writer = writer(&folder, "e");
+    let path = writer.path().to_owned();
+    for number in 0..2500 {
+        writer.append_blocking(moment(number), vec![needed(&number.to_string())]).unwrap();
+    }
+    writer.append_blocking(moment(9999), vec![run_finished()]).unwrap();
+    writer.close_blocking().unwrap();
+    let lines: Vec<String> = Reader::open(&path).unwrap().lines_after(Seq(0)).map(|line| line.unwrap().line.unwrap()).collect();
+    let bring = |name: &str, lines: Vec<String>| restore(&home(name), leg(), Epoch::from("e"), START, lines);
+
+    let whole = bring("b", lines.clone()).unwrap();
+    assert_eq!((whole.last, whole.fault), (Seq(2501), None));
+    assert_eq!(verify(&whole.path, None).verdict, Verdict::Whole);
+    assert_eq!(stored_texts(&whole.path), stored_texts(&path));
+    assert!(matches!(bring("b", lines.clone()), Err(StoreError::Exists { .. })));
+
+    let mut damaged = lines.clone();
+    damaged[1200] = damaged[1200].replace("1200", "1300");
+    let part = bring("c", damaged).unwrap();
+    assert_eq!((part.last, part.fault), (Seq(1201), Some(ChainFault::Digest { seq: Seq(1202) })));
+    assert_eq!(verify(&part.path, None).verdict, Verdict::OpenEnd);
+    let gap = bring("d", [&lines[..7], &lines[8..]].concat()).unwrap();
+    assert_eq!((gap.last, gap.fault), (Seq(7), Some(ChainFault::Gap { expected: Seq(8), found: Seq(9) })));
+    let nothing = bring("f", vec!["nonsense".to_owned()]).unwrap();
+    assert!(matches!(nothing.fault, Some(ChainFault::Unreadable { .. })));
+}
+
+#[test]
+fn a_database_is_private_and_goes_with_all_that_stands_beside_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = LedgerFolder::create(&dir.path().join(".ledger")).unwrap();
+    let writer = writer(&folder, "e");
+    let path = writer.path().to_owned();
+    writer.append_blocking(moment(1), vec![needed("a")]).unwrap();
+    #[cfg(unix)]
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let entry = entry.unwrap();
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.file_name());
+    }
+    assert!(database_bytes(&path) > 3 * 1024 * 1024);
+    assert!(matches!(remove_database(&path), Err(StoreError::WriterAlive { .. })));
+    writer.close_blocking().unwrap();
+    remove_database(&path).unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "only .gitignore stays");
+    assert!(matches!(remove_database(&path), Err(StoreError::Missing { .. })));
 }
