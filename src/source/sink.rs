@@ -83,7 +83,7 @@ async fn folded(sink: &dyn Source, place: &FoundLeg, name: &str, found: &mut Fou
             }
         };
         for line in String::from_utf8_lossy(&bytes).lines() {
-            if let Err(why) = chain.follow(line, None).map_err(|error| error.to_string()).and_then(|()| take(&mut leg, line)) {
+            if let Err(why) = chain.follow(line, None).map_err(|error| error.to_string()).and_then(|_| take(&mut leg, line)) {
                 found.warn(format!("{name}: {segment}: {why}; what comes after it is not used"));
                 return leg;
             }
