@@ -1,5 +1,7 @@
 //! The command line: one file per subcommand, its doc comment is its help. Here alone errors become words, hints and exit codes.
 
+mod doctor;
+mod reap;
 mod report;
 mod run;
 
@@ -34,6 +36,8 @@ pub struct Cli {
 enum Command {
     Run(run::RunArgs),
     Report(report::ReportArgs),
+    Reap(reap::ReapArgs),
+    Doctor(doctor::DoctorArgs),
     Verify(verify::VerifyArgs),
     Schema(schema::SchemaArgs),
 }
@@ -84,6 +88,8 @@ pub fn main() -> ExitCode {
     let world = World { environment, terminal };
     let result = match cli.command {
         Command::Run(args) => run::run(args, &world),
+        Command::Reap(args) => reap::run(&args),
+        Command::Doctor(args) => doctor::run(&args, &world),
         Command::Report(args) => report::run(&args, &world),
         Command::Verify(args) => verify::run(&args),
         Command::Schema(args) => schema::run(&args),

@@ -4,9 +4,10 @@
 //! writer treats it as a defect, a reader counts it and goes on. The size of a `Leg` does not grow with its heartbeats.
 
 use super::event::{Body, Envelope, FileFinished, FileRef, FileStarted, LoopFinished, RunFinished, RunStarted};
-use super::ids::{Epoch, LegId, Seq};
+use super::ids::{Epoch, LegId, Seq, Token};
 use super::moment::{Secs, Wall};
 use super::outcome::{Conclusion, Outcome, Terminal};
+use super::process::ProcessId;
 use super::row::{FileRow, Head, LegRow, Note, ResourceVerdict};
 use super::sample::HostSample;
 
@@ -33,6 +34,13 @@ pub enum FoldError {
     NotRunning { seq: Seq, kind: &'static str, file: String },
 }
 
+/// What marks the processes of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    pub token: Token,
+    pub owner: Option<ProcessId>,
+}
+
 /// What one epoch of a leg has come to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Leg {
@@ -44,6 +52,7 @@ pub struct Leg {
     /// Records of files in the order in which they began; `outcome` is absent for the one that runs.
     files: Vec<FileRow>,
     current: Option<FileRef>,
+    mark: Option<Mark>,
     last_file: Option<String>,
     cancelled: Option<String>,
     loop_finished: Option<(Wall, LoopFinished)>,
@@ -78,6 +87,7 @@ impl Leg {
             started: started.clone(),
             files: Vec::new(),
             current: None,
+            mark: None,
             last_file: None,
             cancelled: None,
             loop_finished: None,
@@ -210,6 +220,7 @@ impl Leg {
         row.log.clone_from(&started.log);
         self.files.push(row);
         self.current = Some(at.clone());
+        self.mark = Some(Mark { token: started.token.clone(), owner: started.owner });
         self.last_output = None;
     }
 
@@ -252,6 +263,11 @@ impl Leg {
 
     pub fn current(&self) -> Option<&FileRef> {
         self.current.as_ref()
+    }
+
+    /// How the processes of the newest file are known again, also after everybody who knew them has died.
+    pub fn mark(&self) -> Option<&Mark> {
+        self.mark.as_ref()
     }
 
     pub fn files(&self) -> &[FileRow] {

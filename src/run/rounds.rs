@@ -15,8 +15,10 @@ use crate::core::outcome::{Cleanup, Outcome};
 use crate::core::watch::Bounds;
 use crate::host::clock;
 use crate::host::owner::{Owner, OwnerSettings, SpawnSpec, Terminal};
+use crate::host::reap::ReapScope;
+use crate::host::table::SharedTable;
 use crate::host::tree::Mechanism;
-use crate::settings::RunSettings;
+use crate::settings::{ReapScopeArg, RunSettings};
 
 /// An owner that was started ahead, with the token it watches for.
 pub struct Ready {
@@ -31,8 +33,8 @@ impl Ready {
 }
 
 /// Starts the first owner, which tells what can hold a tree on this host.
-pub async fn first_owner(settings: &RunSettings, disabled: &[Mechanism]) -> (Option<Ready>, String) {
-    match launch(settings, disabled) {
+pub async fn first_owner(settings: &RunSettings, disabled: &[Mechanism], table: &SharedTable) -> (Option<Ready>, String) {
+    match launch(settings, disabled, table) {
         Ok(mut ready) => {
             let containment = ready.owner.ready().await.to_owned();
             (Some(ready), containment)
@@ -91,7 +93,7 @@ async fn turn(session: &mut Session, planned: &Planned, round: u32, carried: &mu
             return;
         }
     };
-    let owner = session.next_owner.take().map_or_else(|| launch(&settings, &session.disabled), Ok);
+    let owner = session.next_owner.take().map_or_else(|| launch(&settings, &session.disabled, &session.table), Ok);
     let at = FileRef::new(planned.index, round, &planned.path);
     let log = log_of(session, planned, round);
     let shown_log = log.strip_prefix(&settings.folder).unwrap_or(&log).display().to_string();
@@ -119,7 +121,7 @@ async fn turn(session: &mut Session, planned: &Planned, round: u32, carried: &mu
     let ended = match owner {
         Ok(Ready { owner, .. }) => {
             // The next owner starts while this file runs, so that its start costs no boundary anything.
-            session.next_owner = launch(&settings, &session.disabled).ok();
+            session.next_owner = launch(&settings, &session.disabled, &session.table).ok();
             file::run(session, owner, bounds, spawn_spec(session, planned), &log).await
         }
         Err(text) => file::never_spawned(session, bounds, text),
@@ -140,11 +142,16 @@ async fn after(session: &mut Session, planned: &Planned, ended: Ended, carried: 
     carried.push(Body::HostSampled(HostSampled { at: SampledAt::Boundary, sample }));
 }
 
-fn launch(run: &RunSettings, disabled: &[Mechanism]) -> Result<Ready, String> {
+fn launch(run: &RunSettings, disabled: &[Mechanism], table: &SharedTable) -> Result<Ready, String> {
     let token = Token::new(uuid::Uuid::new_v4().simple().to_string());
     let mut settings = OwnerSettings::new(token.clone());
     settings.disabled = disabled.to_vec();
     settings.allow_leftover = run.allow_leftover.clone();
+    settings.reap_scope = match run.reap_scope {
+        ReapScopeArg::Owned => ReapScope::Owned,
+        ReapScopeArg::Host => ReapScope::Host,
+    };
+    settings.table = table.clone();
     settings.terminal = if run.tty { Terminal::Pseudo } else { Terminal::None };
     let owner = Owner::launch(&settings).map_err(|error| error.to_string())?;
     Ok(Ready { owner, token })

@@ -18,6 +18,7 @@ use crate::core::watch::Watch;
 use crate::host::clock;
 use crate::host::sampler::Sampler;
 use crate::host::signals::{Signals, stop_self};
+use crate::host::table::SharedTable;
 use crate::host::tree::Mechanism;
 use crate::report::style::Style;
 use crate::settings::RunSettings;
@@ -37,6 +38,8 @@ pub struct Session {
     pub signals: Signals,
     pub sampler: Sampler,
     pub style: Style,
+    /// One table of processes serves samples and sweeps.
+    pub table: SharedTable,
     /// Mechanisms of owning a tree that are switched off.
     pub disabled: Vec<Mechanism>,
     /// Started ahead of the file that it will own.
@@ -61,6 +64,7 @@ pub struct Parts {
     pub signals: Signals,
     pub sampler: Sampler,
     pub style: Style,
+    pub table: SharedTable,
     pub disabled: Vec<Mechanism>,
     pub first_owner: Option<Ready>,
 }
@@ -80,6 +84,7 @@ impl Session {
             signals: parts.signals,
             sampler: parts.sampler,
             style: parts.style,
+            table: parts.table,
             disabled: parts.disabled,
             next_owner: parts.first_owner,
             state: LoopState::default(),

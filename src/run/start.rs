@@ -39,17 +39,17 @@ pub async fn begin(settings: RunSettings, plan: Plan, style: Style) -> Result<Se
     }
     let disabled = disabled(&settings)?;
     let folder = LedgerFolder::create(&settings.ledger)?;
-    let recovered = recovery::recover(&folder).map_err(RunError::History)?;
+    let recovered = recovery::recover(&folder).await.map_err(RunError::History)?;
     let now = clock::now();
     let epoch = Epoch::new(uuid::Uuid::now_v7().to_string());
     let leg = settings.identity.leg.clone();
     let writer = Writer::create(&folder, leg.clone(), epoch.clone(), now.wall, WriterOptions::default())?;
     let backends = open_sinks(&settings, &epoch)?;
     let book = Book::new(writer, backends, settings.heartbeat).map_err(system("the sinks cannot start"))?;
-    // The first owner is started before the run is on record, because it finds out what can hold a tree here.
-    let (first_owner, containment) = rounds::first_owner(&settings, &disabled).await;
-    let host = identity::host_info();
     let table = SharedTable::new(ProcessTable::new(settings.reap_match.clone()));
+    // The first owner is started before the run is on record, because it finds out what can hold a tree here.
+    let (first_owner, containment) = rounds::first_owner(&settings, &disabled, &table).await;
+    let host = identity::host_info();
     let sampler = Sampler::new(table.clone(), disks(&settings));
     let started = RunStarted {
         plan: plan.events(),
@@ -80,6 +80,7 @@ pub async fn begin(settings: RunSettings, plan: Plan, style: Style) -> Result<Se
         signals,
         sampler,
         style,
+        table,
         disabled,
         first_owner,
     };

@@ -46,6 +46,26 @@ fn read_into(path: &Path, found: &mut Found) {
 fn evidence_of(path: &Path, found: &mut Found) -> Result<Option<Evidence>, StoreError> {
     // Asked first: a writer that ends while its events are read was alive when they were not all there.
     let alive = is_writer_alive(path);
+    let Some(leg) = fold(path, found)? else {
+        found.warn(format!("{}: it has no run-started and says nothing of a leg", path.display()));
+        return Ok(None);
+    };
+    let mut row = leg.row();
+    row.source = Some(path.display().to_string());
+    let writer = writer(alive, &leg);
+    Ok(Some(Evidence { row, trace: Trace::Ledger, writer, resumes: leg.started.resumes.clone() }))
+}
+
+fn writer(alive: bool, leg: &Leg) -> Writer {
+    match alive {
+        true => Writer::Alive,
+        false if is_this_boot(&leg.started.host) => Writer::Dead,
+        false => Writer::Unknown,
+    }
+}
+
+/// All events of a database, folded. What cannot be read or cannot follow is told and skipped.
+fn fold(path: &Path, found: &mut Found) -> Result<Option<Leg>, StoreError> {
     let reader = Reader::open(path)?;
     let mut leg: Option<Leg> = None;
     for line in reader.lines_after(Seq(0)) {
@@ -62,18 +82,7 @@ fn evidence_of(path: &Path, found: &mut Found) -> Result<Option<Evidence>, Store
             (Event::Unreadable { seq, why }, _) => found.warn(format!("{}: event {seq}: {why}", path.display())),
         }
     }
-    let Some(leg) = leg else {
-        found.warn(format!("{}: it has no run-started and says nothing of a leg", path.display()));
-        return Ok(None);
-    };
-    let mut row = leg.row();
-    row.source = Some(path.display().to_string());
-    let writer = match alive {
-        true => Writer::Alive,
-        false if is_this_boot(&leg.started.host) => Writer::Dead,
-        false => Writer::Unknown,
-    };
-    Ok(Some(Evidence { row, trace: Trace::Ledger, writer, resumes: leg.started.resumes.clone() }))
+    Ok(leg)
 }
 
 fn take(leg: &mut Option<Leg>, envelope: &Envelope, head: Head) -> Result<(), crate::core::fold::FoldError> {
@@ -86,15 +95,23 @@ fn take(leg: &mut Option<Leg>, envelope: &Envelope, head: Head) -> Result<(), cr
     }
 }
 
-/// The evidence of a database whose last event is not its end; `None` for a whole one, and for one that says nothing.
-pub fn unfinished(path: &Path) -> Result<Option<Evidence>, StoreError> {
+/// A leg whose last event is not its end.
+pub struct Unfinished {
+    pub leg: Leg,
+    pub writer: Writer,
+}
+
+/// `None` for a database with its end in it, and for one that says nothing of a leg.
+pub fn unfinished(path: &Path) -> Result<Option<Unfinished>, StoreError> {
     let reader = Reader::open(path)?;
     let last = reader.last_seq()?;
     let newest = reader.lines_after(Seq(last.0.saturating_sub(1))).next().transpose()?;
     if newest.is_none_or(|line| line.kind == "run-finished") {
         return Ok(None);
     }
-    evidence_of(path, &mut Found::default())
+    let alive = is_writer_alive(path);
+    let leg = fold(path, &mut Found::default())?;
+    Ok(leg.map(|leg| Unfinished { writer: writer(alive, &leg), leg }))
 }
 
 /// What the newest ended legs of a folder teach about cost. A folder that is not there teaches nothing.

@@ -1,36 +1,101 @@
-//! Legs whose writers died on this machine: said aloud at the next start, with their trees ended.
+//! Legs whose writers died on this machine: what is left of their trees is ended, and they are said aloud at the next start.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::ledger::{self, Unfinished};
 use crate::core::classify::Writer;
 use crate::core::ids::base_name;
+use crate::core::moment::Secs;
+use crate::core::outcome::Cleanup;
+use crate::core::process::Leftover;
+use crate::core::stop::StopOrder;
+use crate::host::reap::{Hurry, dead};
 use crate::store::{LedgerFolder, StoreError};
 
-use super::ledger;
+/// What is left of a dead run is nobody's any more; it gets a short grace.
+const GRACE: Secs = Secs::from_secs(1);
 
-/// Says which legs of this folder ended without their record, each once: a word beside its database marks it as told.
-pub fn recover(folder: &LedgerFolder) -> Result<Vec<String>, StoreError> {
-    let mut told = Vec::new();
+/// A leg of a dead writer.
+pub struct DeadLeg {
+    pub database: PathBuf,
+    unfinished: Unfinished,
+}
+
+impl DeadLeg {
+    /// Processes of it that still live. Empty on another boot: numbers of another boot mean nothing.
+    pub fn alive(&self) -> Vec<Leftover> {
+        self.dead_run().map(|run| dead::find(&run)).unwrap_or_default()
+    }
+
+    /// Ends what still lives. `None` where there is nothing that could be looked for.
+    pub fn reap(&self) -> Option<(Cleanup, Vec<Leftover>)> {
+        let swept = dead::sweep(&self.dead_run()?, StopOrder::ask(GRACE), Hurry::default());
+        Some((swept.cleanup, swept.leftovers))
+    }
+
+    fn dead_run(&self) -> Option<dead::DeadRun> {
+        let mark = self.unfinished.leg.mark().filter(|_| self.unfinished.writer == Writer::Dead)?;
+        Some(dead::DeadRun { token: mark.token.clone(), owner: mark.owner, leader: None })
+    }
+
+    pub fn sentence(&self) -> String {
+        let leg = &self.unfinished.leg;
+        let at = leg.current().map_or(String::new(), |at| format!(" in {}", at.file));
+        format!(
+            "{} ended without its record{at}, {} files reported; its ledger {} stays as it is",
+            leg.id,
+            leg.counts().0,
+            base_name(&self.database.display().to_string())
+        )
+    }
+
+    fn mark(&self) -> PathBuf {
+        mark_of(&self.database)
+    }
+}
+
+/// Unfinished legs of this folder whose writers are not alive. `Told` leaves out those that an earlier start has dealt with.
+pub fn dead_legs(folder: &LedgerFolder, which: Which) -> Result<Vec<DeadLeg>, StoreError> {
+    let mut found = Vec::new();
     for database in folder.databases()? {
-        let mark = database.path.with_extension("recovered");
-        if database.identity.is_err() || mark.exists() {
+        if database.identity.is_err() || (which == Which::New && mark_of(&database.path).exists()) {
             continue;
         }
-        let Some(evidence) = ledger::unfinished(&database.path)? else { continue };
-        if evidence.writer == Writer::Alive {
-            continue;
+        if let Some(unfinished) = ledger::unfinished(&database.path)?
+            && unfinished.writer != Writer::Alive
+        {
+            found.push(DeadLeg { database: database.path, unfinished });
         }
-        let row = &evidence.row;
-        let at = row.current_file.as_deref().map_or(String::new(), |file| format!(" in {file}"));
-        told.push(format!(
-            "{} ended without its record{at}, {} files reported; its ledger {} is whole as far as it goes",
-            row.leg(),
-            row.files_reported,
-            base_name(&database.path.display().to_string())
-        ));
+    }
+    Ok(found)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    All,
+    New,
+}
+
+/// Recovers at the start of a run: ends what dead runs left, and says each dead leg once.
+pub async fn recover(folder: &LedgerFolder) -> Result<Vec<String>, StoreError> {
+    let mut told = Vec::new();
+    for leg in dead_legs(folder, Which::New)? {
+        let mut sentence = leg.sentence();
+        let mark = leg.mark();
+        // Ending a tree blocks for up to its grace.
+        let reaped = tokio::task::spawn_blocking(move || leg.reap()).await.unwrap_or_default();
+        if let Some((cleanup, leftovers)) = reaped.filter(|(_, leftovers)| !leftovers.is_empty()) {
+            sentence.push_str(&format!("; {} processes of it were still alive, the reap is {cleanup:?}", leftovers.len()));
+        }
+        told.push(sentence);
         note(&mark);
     }
     Ok(told)
+}
+
+/// A word beside its database says that a dead leg was dealt with.
+fn mark_of(database: &Path) -> PathBuf {
+    database.with_extension("recovered")
 }
 
 /// A mark that cannot be written costs a repetition of the message.

@@ -38,6 +38,21 @@ pub fn own_id() -> ProcessId {
     ProcessId { pid, start: process::stat(pid).map_or(0, |stat| stat.id.start) }
 }
 
+/// The program that started ledger, where it can be told.
+pub fn parent_program() -> Option<String> {
+    process::exe_path(parent_pid()).ok()
+}
+
+#[cfg(unix)]
+fn parent_pid() -> i32 {
+    rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get())
+}
+
+#[cfg(windows)]
+fn parent_pid() -> i32 {
+    0
+}
+
 /// Whether exactly this process of this boot still lives. The caller compares boot ids first.
 pub fn is_alive(id: ProcessId) -> bool {
     process::is_alive(id)
