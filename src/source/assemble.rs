@@ -30,6 +30,8 @@ pub struct Question {
     pub job_name: String,
     /// Name of the suite's step.
     pub step_name: Option<String>,
+    /// Whether samples along a leg are wanted. An archive keeps none in its summaries and folds its events again for them.
+    pub samples: bool,
     pub now: Wall,
 }
 
@@ -65,6 +67,7 @@ impl Question {
             jobs: None,
             job_name: DEFAULT_JOB_NAME.to_owned(),
             step_name: None,
+            samples: false,
             now,
         }
     }

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use super::lines::{Read, for_each_line};
-use super::{Evidence, Found};
+use super::{Evidence, Found, count};
 use crate::core::cidata::{Boot, Line, MAX_LINE_BYTES, Origin, Suite, TestFile, parse_line};
 use crate::core::classify::{Trace, Writer};
 use crate::core::ids::LegId;
@@ -252,10 +252,6 @@ fn target_in_name<'n>(name: &'n str, run_id: &str, platform: &str) -> &'n str {
     let rest = name.strip_prefix(run_id).and_then(|rest| rest.strip_prefix('-'));
     let rest = rest.and_then(|rest| rest.strip_prefix(platform)).and_then(|rest| rest.strip_prefix('-'));
     rest.filter(|target| !target.is_empty()).unwrap_or(UNKNOWN_TARGET)
-}
-
-fn count(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

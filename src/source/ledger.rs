@@ -16,31 +16,12 @@ use crate::store::{Event, LedgerFolder, Reader, StoreError, is_writer_alive};
 /// of a run stays quick however long nobody prunes.
 const PAST_LEGS: usize = 200;
 
-/// Everything the folder holds. A database that cannot be read costs its leg and is told.
-pub fn read_folder(path: &Path) -> Result<Found, StoreError> {
-    let mut found = Found::default();
-    for database in LedgerFolder::open(path)?.databases()? {
-        match database.identity {
-            Ok(_) => read_into(&database.path, &mut found),
-            Err(error) => found.warn(error.to_string()),
-        }
-    }
-    Ok(found)
-}
-
 /// One database.
 pub fn read_database(path: &Path) -> Result<Found, StoreError> {
     let mut found = Found::default();
     let evidence = evidence_of(path, &mut found)?;
     found.evidence.extend(evidence);
     Ok(found)
-}
-
-fn read_into(path: &Path, found: &mut Found) {
-    match evidence_of(path, found) {
-        Ok(evidence) => found.evidence.extend(evidence),
-        Err(error) => found.warn(error.to_string()),
-    }
 }
 
 fn evidence_of(path: &Path, found: &mut Found) -> Result<Option<Evidence>, StoreError> {
@@ -59,7 +40,8 @@ fn evidence_of(path: &Path, found: &mut Found) -> Result<Option<Evidence>, Store
 fn writer(alive: bool, leg: &Leg) -> Writer {
     match alive {
         true => Writer::Alive,
-        false if is_this_boot(&leg.started.host) => Writer::Dead,
+        // A leg with its own end needs no look at its writer, and a folder may hold thousands of these.
+        false if !leg.is_over() && is_this_boot(&leg.started.host) => Writer::Dead,
         false => Writer::Unknown,
     }
 }

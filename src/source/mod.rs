@@ -6,18 +6,20 @@
 //!
 //! This layer reads files and databases and asks the layers below; it decides nothing about a leg: that is `core::classify`.
 
+pub mod archive;
 pub mod assemble;
 pub mod ci_data;
+pub mod junit;
 pub mod ledger;
 pub mod lines;
 pub mod open;
 pub mod recovery;
 pub mod sink;
-
-use std::path::Path;
+pub mod timing;
 
 use crate::core::classify::{Trace, Writer};
-use crate::core::ids::Epoch;
+use crate::core::ids::{Epoch, LegId};
+use crate::core::moment::Wall;
 use crate::core::row::LegRow;
 use crate::sink::Narrow;
 
@@ -34,18 +36,34 @@ pub struct Evidence {
     pub resumes: Option<Epoch>,
 }
 
-/// Reads one SOURCE: a path, or the URL of a sink. Only a sink needs an async runtime, so only a sink pays for one.
+/// Reads one SOURCE: a path, or the URL of a sink. In a folder, a file that cannot be read costs itself and is told.
 pub fn read(source: &str, question: &assemble::Question, found: &mut Found) -> Result<(), SourceError> {
-    if !is_sink(source) {
-        return open::open(Path::new(source), found);
+    let is_folder = std::path::Path::new(source).is_dir();
+    for place in open::places(source, found)? {
+        match open::read_place(&place, question, found) {
+            Err(error) if is_folder => found.warn(error.to_string()),
+            other => other?,
+        }
     }
-    let narrow = Narrow {
+    Ok(())
+}
+
+/// What a sink is asked for.
+pub fn narrow(question: &assemble::Question) -> Narrow {
+    Narrow {
         run_id: question.run_id.clone(),
         attempt: question.attempt.clone(),
         platform: question.platform.clone(),
         target: question.target.clone(),
-    };
-    runtime()?.block_on(sink::read(source, &narrow, question.now, found)).map_err(SourceError::from)
+    }
+}
+
+/// What the asker says of a source that does not name its own leg: JUnit and timing files.
+#[derive(Debug, Clone)]
+pub struct Named {
+    pub leg: LegId,
+    /// When the file was last written: the best that is known of when the leg was.
+    pub written: Option<Wall>,
 }
 
 /// Whether a SOURCE names a sink and not a path.
@@ -81,4 +99,8 @@ impl Found {
             _ => {}
         }
     }
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
 }

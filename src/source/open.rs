@@ -1,111 +1,191 @@
-//! From a path to its evidence: what is there is told by what it holds, not only by its name.
+//! From what a person names to the places that hold evidence: what is there is told by what it holds, not only by its name.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::{Found, ci_data, ledger};
-use crate::sink::SinkError;
-use crate::store::StoreError;
+use super::assemble::Question;
+use super::{Found, Named, archive, ci_data, junit, ledger, narrow, sink, timing};
+use crate::core::ids::LegId;
+use crate::core::moment::Wall;
+use crate::store::{LedgerFolder, StoreError, is_archive};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{}: nothing in it is evidence: no ledger, no ci-data, no JUnit or timing file", path.display())]
+    #[error(
+        "{}: nothing in it is evidence; a ledger folder or database, ci-data, JUnit XML, a timing file or a sink's folder is wanted",
+        path.display()
+    )]
     Empty { path: PathBuf },
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    Sink(#[from] SinkError),
+    Sink(#[from] crate::sink::SinkError),
     #[error("the async runtime cannot start: {0}")]
     Runtime(io::Error),
-    #[error("{}: {why}", path.display())]
-    Unreadable { path: PathBuf, why: String },
 }
 
 impl SourceError {
-    pub(super) fn io(path: &Path, source: io::Error) -> Self {
+    fn io(path: &Path, source: io::Error) -> Self {
         Self::Io { path: path.to_owned(), source }
+    }
+}
+
+/// One place that holds evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    CiData(PathBuf),
+    JUnit(PathBuf),
+    Timing(PathBuf),
+    /// One database of a ledger folder.
+    Ledger(PathBuf),
+    Archive(PathBuf),
+    Sink(String),
+}
+
+/// Bytes that tell what a file is.
+const SNIFFED: usize = 512;
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// The places that one SOURCE names.
+pub fn places(source: &str, found: &mut Found) -> Result<Vec<Place>, SourceError> {
+    if super::is_sink(source) {
+        return Ok(vec![Place::Sink(source.to_owned())]);
+    }
+    let path = Path::new(source);
+    let metadata = std::fs::metadata(path).map_err(|error| SourceError::io(path, error))?;
+    let places = if metadata.is_dir() { folder(path, found)? } else { file(path)?.into_iter().collect() };
+    if places.is_empty() { Err(SourceError::Empty { path: path.to_owned() }) } else { Ok(places) }
+}
+
+/// Reads one place.
+pub fn read_place(place: &Place, question: &Question, found: &mut Found) -> Result<(), SourceError> {
+    match place {
+        Place::CiData(path) => ci_data::read_file(path, found).map_err(|error| SourceError::io(path, error)),
+        Place::JUnit(path) | Place::Timing(path) => {
+            let named = named(path, question);
+            let shown = path.display().to_string();
+            let stream = File::open(path).map(|file| BufReader::with_capacity(BUFFER_BYTES, file));
+            let read = match place {
+                Place::JUnit(_) => stream.and_then(|stream| junit::read(stream, &named, &shown, found)),
+                _ => stream.and_then(|stream| timing::read(stream, &named, &shown, found)),
+            };
+            read.map_err(|error| SourceError::io(path, error))
+        }
+        Place::Ledger(path) => {
+            found.join(ledger::read_database(path)?);
+            Ok(())
+        }
+        Place::Archive(path) => Ok(archive::read(path, question, found)?),
+        Place::Sink(url) => Ok(super::runtime()?.block_on(sink::read(url, &narrow(question), question.now, found))?),
+    }
+}
+
+fn file(path: &Path) -> Result<Option<Place>, SourceError> {
+    let path = path.to_owned();
+    Ok(match sniff(&path).map_err(|error| SourceError::io(&path, error))? {
+        Some(Kind::CiData) => Some(Place::CiData(path)),
+        Some(Kind::JUnit) => Some(Place::JUnit(path)),
+        Some(Kind::Timing) => Some(Place::Timing(path)),
+        Some(Kind::Database) if is_archive(&path) => Some(Place::Archive(path)),
+        Some(Kind::Database) => Some(Place::Ledger(path)),
+        None => None,
+    })
+}
+
+/// A folder: of ledgers, of ci-data (`runs/` below it is looked at too, which is how public projects keep it), of JUnit or timing
+/// files, or a file sink's own.
+fn folder(path: &Path, found: &mut Found) -> Result<Vec<Place>, SourceError> {
+    let mut places = databases(path, found)?;
+    for file_path in plain_files(path)? {
+        let extension = file_path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        match extension {
+            "ndjson" | "jsonl" => places.push(Place::CiData(file_path)),
+            "xml" => places.push(Place::JUnit(file_path)),
+            "txt" if file_path.file_name().is_some_and(|name| name.to_string_lossy().contains("timing")) => {
+                places.push(Place::Timing(file_path));
+            }
+            _ => {}
+        }
+    }
+    let runs = path.join("runs");
+    if places.is_empty() && runs.is_dir() {
+        return folder(&runs, found);
+    }
+    if places.is_empty()
+        && let Some(url) = sink_url(path)
+    {
+        places.push(Place::Sink(url));
+    }
+    Ok(places)
+}
+
+fn databases(path: &Path, found: &mut Found) -> Result<Vec<Place>, SourceError> {
+    let has_one = plain_files(path)?.iter().any(|file| file.extension().is_some_and(|extension| extension == "db"));
+    if !has_one {
+        return Ok(Vec::new());
+    }
+    let mut places = Vec::new();
+    for database in LedgerFolder::open(path)?.databases()? {
+        match database.identity {
+            Ok(_) => places.push(Place::Ledger(database.path)),
+            Err(StoreError::Foreign { path, .. }) if is_archive(&path) => places.push(Place::Archive(path)),
+            Err(error) => found.warn(error.to_string()),
+        }
+    }
+    Ok(places)
+}
+
+/// Files directly in a folder, by name.
+fn plain_files(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|error| SourceError::io(folder, error))? {
+        files.push(entry.map_err(|error| SourceError::io(folder, error))?.path());
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The URL of a folder that a file sink has written: run, attempt, leg, epoch, and files in them.
+fn sink_url(path: &Path) -> Option<String> {
+    let mut inner = path.to_owned();
+    for _ in 0..4 {
+        inner = std::fs::read_dir(&inner).ok()?.flatten().map(|entry| entry.path()).find(|path| path.is_dir())?;
+    }
+    let absolute = std::path::absolute(path).ok()?;
+    url::Url::from_directory_path(absolute).ok().map(|url| url.to_string())
+}
+
+/// The leg of a file that does not name its own: what the asker says, else the file's name.
+fn named(path: &Path, question: &Question) -> Named {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let written = std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let since_1970 = written.and_then(|written| written.duration_since(std::time::UNIX_EPOCH).ok());
+    Named {
+        leg: LegId {
+            run_id: question.run_id.clone().unwrap_or_else(|| stem.as_str().into()),
+            attempt: question.attempt.clone().unwrap_or_else(|| "1".into()),
+            platform: question.platform.clone().unwrap_or_else(|| "unknown".into()),
+            target: question.target.clone().unwrap_or_else(|| "unknown".into()),
+            shard: None,
+        },
+        written: since_1970.map(|since| Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))),
     }
 }
 
 /// What a file holds, by its first bytes and then by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+enum Kind {
     Database,
     CiData,
     JUnit,
     Timing,
 }
 
-/// Bytes that tell what a file is.
-const SNIFFED: usize = 512;
-
-/// Reads whatever `path` holds into `found`.
-pub fn open(path: &Path, found: &mut Found) -> Result<(), SourceError> {
-    let metadata = std::fs::metadata(path).map_err(|error| SourceError::io(path, error))?;
-    if metadata.is_dir() { open_folder(path, found) } else { open_file(path, found) }
-}
-
-fn open_file(path: &Path, found: &mut Found) -> Result<(), SourceError> {
-    match sniff(path).map_err(|error| SourceError::io(path, error))? {
-        Some(Kind::CiData) => ci_data::read_file(path, found).map_err(|error| SourceError::io(path, error)),
-        Some(Kind::Database) => {
-            let read = ledger::read_database(path)?;
-            found.join(read);
-            Ok(())
-        }
-        _ => Err(SourceError::Empty { path: path.to_owned() }),
-    }
-}
-
-/// A folder of ci-data; `runs/` below it is looked at too, which is how public projects keep it.
-fn open_folder(path: &Path, found: &mut Found) -> Result<(), SourceError> {
-    if holds_databases(path).map_err(|error| SourceError::io(path, error))? {
-        found.join(ledger::read_folder(path)?);
-        return Ok(());
-    }
-    let mut files = ci_data_files(path).map_err(|error| SourceError::io(path, error))?;
-    let runs = path.join("runs");
-    if files.is_empty() && runs.is_dir() {
-        files = ci_data_files(&runs).map_err(|error| SourceError::io(&runs, error))?;
-    }
-    if files.is_empty() {
-        return Err(SourceError::Empty { path: path.to_owned() });
-    }
-    for file in files {
-        // A file that cannot be read costs its leg, never the report.
-        if let Err(error) = ci_data::read_file(&file, found) {
-            found.warn(format!("{}: {error}", file.display()));
-        }
-    }
-    Ok(())
-}
-
-fn holds_databases(folder: &Path) -> io::Result<bool> {
-    for entry in std::fs::read_dir(folder)? {
-        if entry?.path().extension().is_some_and(|extension| extension == "db") {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-fn ci_data_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "ndjson" || extension == "jsonl") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
 /// `None` where neither bytes nor name say what it is.
-pub fn sniff(path: &Path) -> io::Result<Option<Kind>> {
+fn sniff(path: &Path) -> io::Result<Option<Kind>> {
     let mut head = Vec::with_capacity(SNIFFED);
     File::open(path)?.take(SNIFFED as u64).read_to_end(&mut head)?;
     if head.starts_with(b"SQLite format 3\0") {
@@ -114,8 +194,7 @@ pub fn sniff(path: &Path) -> io::Result<Option<Kind>> {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head).trim_ascii_start();
     Ok(match (text.first(), path.extension().and_then(|extension| extension.to_str())) {
         (Some(b'<'), _) | (None, Some("xml")) => Some(Kind::JUnit),
-        (Some(b'{'), _) | (None, Some("ndjson" | "jsonl")) => Some(Kind::CiData),
-        (_, Some("ndjson" | "jsonl")) => Some(Kind::CiData),
+        (Some(b'{'), _) | (_, Some("ndjson" | "jsonl")) => Some(Kind::CiData),
         (_, Some("db" | "sqlite")) => Some(Kind::Database),
         (_, Some("txt" | "timing")) => Some(Kind::Timing),
         _ => None,

@@ -24,6 +24,18 @@ pub async fn read(url: &str, narrow: &Narrow, now: Wall, found: &mut Found) -> R
     Ok(())
 }
 
+/// The markers alone, for an import that keeps the events as they are.
+pub async fn read_markers(url: &str, narrow: &Narrow, now: Wall, found: &mut Found) -> Result<(), SinkError> {
+    let sink = open_source(url)?;
+    for mut leg in sink.legs(narrow, now).await? {
+        leg.segments.clear();
+        if let Some(evidence) = evidence_of(sink.as_ref(), &leg, found).await {
+            found.evidence.push(evidence);
+        }
+    }
+    Ok(())
+}
+
 async fn evidence_of(sink: &dyn Source, place: &FoundLeg, found: &mut Found) -> Option<Evidence> {
     let name = format!("{}: {}", sink.url(), place.place);
     let marker = place.marker.as_ref().and_then(|marker| match serde_json::from_slice::<Marker>(&marker.bytes) {

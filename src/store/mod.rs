@@ -10,6 +10,7 @@
 //! This layer must not read a clock (every event brings its moment), must not know what an event means (that is `core::fold`), and must
 //! not open a database file by any other way than SQLite: closing such a descriptor would drop the locks of a writer in this process.
 
+mod archive;
 mod ballast;
 mod book;
 mod database;
@@ -24,6 +25,7 @@ mod writer;
 
 pub use crate::core::chain::Stored;
 pub use crate::core::row::Head;
+pub use archive::{Added, Archive, ArchivedEpoch, EpochNumber, is_archive};
 pub use error::StoreError;
 pub use folder::{LedgerFolder, LegDatabase, database_bytes, remove_database};
 pub use head::is_writer_alive;

@@ -9,9 +9,10 @@ use ci_ledger::core::plan::parse_plan;
 use ci_ledger::core::row::{LegRow, OtherEpoch, REPORT_VERSION, Summary};
 use ci_ledger::report::attempted_legs::attempted_legs;
 use ci_ledger::report::tested_versions::{IncompleteRows, due, tested_versions};
+use ci_ledger::source;
 use ci_ledger::source::Found;
 use ci_ledger::source::assemble::{Question, assemble};
-use ci_ledger::source::{ci_data, open};
+use ci_ledger::source::ci_data;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -36,7 +37,7 @@ fn public_legs() -> Option<Vec<LegRow>> {
         return None;
     }
     let mut found = Found::default();
-    open::open(Path::new(SHARED), &mut found).unwrap();
+    source::read(SHARED, &Question::everything(Wall(0)), &mut found).unwrap();
     let summary = assemble(found, &Question::everything(Wall(0)));
     assert!(summary.warnings.is_empty(), "{:?}", summary.warnings);
     assert_eq!(summary.legs.len(), 220);
