@@ -497,9 +497,10 @@ mod tests {
 
     #[test]
     fn the_deadline_is_asked_whole_first_then_viable() {
+        /// Cap, remaining, reserve, min viable → what the file gets.
+        type Row = (Option<u64>, Option<u64>, u64, u64, &'static str);
         let choice = |cap| CapChoice { cap: Secs::from_secs(cap), basis: "history".into(), expect: None };
-        // cap, remaining, reserve, min viable → what the file gets
-        let table: &[(Option<u64>, Option<u64>, u64, u64, &str)] = &[
+        let table: &[Row] = &[
             (Some(300), None, 300, 120, "whole 300"),
             (None, None, 300, 120, "whole none"),
             (Some(300), Some(600), 300, 120, "whole 300"),
