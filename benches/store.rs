@@ -1,6 +1,6 @@
 //! What a durable event costs, beside what the disk itself costs in the same run; and whether memory stays flat over a million events.
 //!
-//! `cargo bench --bench store`, with `-- million` for the long one.
+//! `cargo bench --bench store`; with `-- million` the long one, with `-- boundary` a boundary of a run with the file sink.
 
 #![expect(
     clippy::unwrap_used,
@@ -11,12 +11,15 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ci_ledger::core::chain::Stored;
 use ci_ledger::core::event::{Body, HostSampled, SampledAt};
 use ci_ledger::core::ids::{Attempt, Epoch, LegId, Platform, RunId, Seq, Target};
-use ci_ledger::core::moment::{Moment, Wall};
+use ci_ledger::core::moment::{Moment, Secs, Wall};
 use ci_ledger::core::sample::HostSample;
+use ci_ledger::sink::{self, Backlog, Flusher, FlusherOptions, Patience, RenderMarker, SinkContext};
 use ci_ledger::store::{LedgerFolder, Reader, Verdict, Writer, WriterOptions, verify};
 
 const START: Wall = Wall(1_760_000_000_000);
@@ -25,9 +28,11 @@ const APPENDS: u64 = 1000;
 
 fn main() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    match std::env::args().any(|argument| argument == "million") {
-        true => million(dir.path()),
-        false => ratio(dir.path()),
+    let asked = |what: &str| std::env::args().any(|argument| argument == what);
+    match () {
+        () if asked("million") => million(dir.path()),
+        () if asked("boundary") => boundary(dir.path()),
+        () => ratio(dir.path()),
     }
 }
 
@@ -103,6 +108,55 @@ fn million(dir: &Path) {
     );
 }
 
+/// What a run pays between two files: one transaction, one write of the file sink, its answer. Beside it what a device flush costs.
+fn boundary(dir: &Path) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let folder = LedgerFolder::create(&dir.join(".ledger")).unwrap();
+    let writer = open(&folder, "boundary");
+    let url = url::Url::from_directory_path(dir.join("sink")).unwrap().to_string();
+    let backend = sink::open(&url, &SinkContext { leg: leg(), epoch: Epoch::from("boundary") }).unwrap();
+    let marker = vec![b'x'; 8 * 1024];
+    let render: RenderMarker = Arc::new(move |_, _| marker.clone());
+    let options = FlusherOptions { backlog: Arc::new(NoBacklog), render, heartbeat: Secs::from_secs(30) };
+    let (mut stored, mut sent) = (Vec::new(), Vec::new());
+    runtime.block_on(async {
+        let (flusher, _news) = Flusher::start(vec![backend], options).unwrap();
+        for number in 0..500 {
+            let begun = Instant::now();
+            let appended = writer.append(moment(number), vec![body(); 3]).await.unwrap();
+            stored.push(begun.elapsed());
+            flusher.offer(&appended.stored);
+            flusher.barrier(appended.stored[2].seq, Duration::from_secs(1)).await;
+            sent.push(begun.elapsed());
+        }
+        let states = flusher.finish(Patience::default()).await;
+        assert_eq!((states[0].unsent, states[0].degraded), (0, false), "{states:?}");
+    });
+    writer.close_blocking().unwrap();
+    let mut flushes = Vec::new();
+    let mut file = File::create(dir.join("flush")).unwrap();
+    for _ in 0..500 {
+        file.write_all(&[7; 4096]).unwrap();
+        let begun = Instant::now();
+        file.sync_data().unwrap();
+        flushes.push(begun.elapsed());
+    }
+    for (what, times) in
+        [("stored", &mut stored), ("stored, sent and answered", &mut sent), ("one append and device flush", &mut flushes)]
+    {
+        times.sort();
+        println!("{what}: p50 {:?}, p99 {:?}", times[times.len() / 2], times[times.len() * 99 / 100]);
+    }
+}
+
+struct NoBacklog;
+
+impl Backlog for NoBacklog {
+    fn read_after(&self, _: Seq, _: usize, _: usize) -> Result<Vec<Stored>, String> {
+        Err("a healthy sink reads nothing again".to_owned())
+    }
+}
+
 fn resident_kib() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status
@@ -112,14 +166,17 @@ fn resident_kib() -> String {
 }
 
 fn open(folder: &LedgerFolder, epoch: &str) -> Writer {
-    let leg = LegId {
+    Writer::create(folder, leg(), Epoch::from(epoch), START, WriterOptions::default()).unwrap()
+}
+
+fn leg() -> LegId {
+    LegId {
         run_id: RunId::from("1738"),
         attempt: Attempt::from("1"),
         platform: Platform::from("linux-x64"),
         target: Target::from("stable"),
         shard: None,
-    };
-    Writer::create(folder, leg, Epoch::from(epoch), START, WriterOptions::default()).unwrap()
+    }
 }
 
 fn moment(ms: u64) -> Moment {
