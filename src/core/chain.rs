@@ -119,3 +119,107 @@ impl Chain {
         self.foreign_versions
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::event::{Cancelled, RunFinished};
+    use super::super::ids::{Attempt, Platform, RunId, Target};
+    use super::super::moment::Wall;
+    use super::*;
+
+    fn leg(run: &str) -> LegId {
+        LegId {
+            run_id: RunId::from(run),
+            attempt: Attempt::from("1"),
+            platform: Platform::from("p"),
+            target: Target::from("t"),
+            shard: None,
+        }
+    }
+
+    fn lines(count: u64) -> Vec<String> {
+        let mut prev = Digest::genesis();
+        let mut lines = Vec::new();
+        for seq in 1..=count {
+            let body = match seq == count {
+                true => Body::RunFinished(RunFinished { exit_code: 0, sinks: Vec::new(), dropped: 0 }),
+                false => Body::Cancelled(Cancelled { signal: seq.to_string(), file: None }),
+            };
+            let LegId { run_id, attempt, platform, target, shard } = leg("1");
+            let (epoch, ts) = (Epoch::from("e"), Wall(1_760_000_000_000));
+            let (seq, mono_ms, v) = (Seq(seq), 7, EVENT_VERSION);
+            let envelope = Envelope { v, run_id, attempt, platform, target, shard, epoch, seq, ts, mono_ms, body, prev };
+            let line = serde_json::to_string(&envelope).unwrap();
+            prev = Digest::of(line.as_bytes());
+            lines.push(line);
+        }
+        lines
+    }
+
+    /// Follows the lines; the newest that holds, and what ended it.
+    fn follow(mut chain: Chain, lines: &[String]) -> (u64, Option<ChainFault>, bool) {
+        for line in lines {
+            if let Err(fault) = chain.follow(line, None) {
+                return (chain.last().0, Some(fault), chain.ended());
+            }
+        }
+        (chain.last().0, None, chain.ended())
+    }
+
+    #[test]
+    fn a_chain_holds_whole_and_with_an_open_end() {
+        let lines = lines(5);
+        assert_eq!(follow(Chain::default(), &lines), (5, None, true));
+        assert_eq!(follow(Chain::default(), &lines[..3]), (3, None, false));
+        assert_eq!(follow(Chain::of(leg("1"), Epoch::from("e")), &lines), (5, None, true));
+        assert_eq!(follow(Chain::of(leg("2"), Epoch::from("e")), &lines), (0, Some(ChainFault::Identity { seq: Seq(1) }), false));
+        assert_eq!(follow(Chain::of(leg("1"), Epoch::from("f")), &lines), (0, Some(ChainFault::Identity { seq: Seq(1) }), false));
+    }
+
+    #[test]
+    fn every_fault_names_its_event() {
+        let whole = lines(5);
+        let gap = [&whole[..2], &whole[3..]].concat();
+        assert_eq!(follow(Chain::default(), &gap).1, Some(ChainFault::Gap { expected: Seq(3), found: Seq(4) }));
+        let twice = [&whole[..2], &whole[1..]].concat();
+        assert_eq!(follow(Chain::default(), &twice).1, Some(ChainFault::Gap { expected: Seq(3), found: Seq(2) }));
+        let mut changed = whole.clone();
+        changed[1] = changed[1].replace("\"2\"", "\"9\"");
+        assert_eq!(follow(Chain::default(), &changed).1, Some(ChainFault::Digest { seq: Seq(3) }));
+        let mut unknown = whole.clone();
+        unknown[0] = unknown[0].replace("cancelled", "abandoned");
+        assert!(matches!(follow(Chain::default(), &unknown).1, Some(ChainFault::Unreadable { seq: Seq(1), .. })));
+        let labelled = Chain::default().follow(&whole[0], Some("heartbeat"));
+        assert!(matches!(labelled, Err(ChainFault::Kind { seq: Seq(1), .. })));
+    }
+
+    #[test]
+    fn a_newer_version_is_followed_and_not_read() {
+        let newer = lines(1)[0].replace(&format!("\"v\":{EVENT_VERSION}"), "\"v\":99").replace("run-finished", "something-new");
+        let mut chain = Chain::default();
+        assert_eq!(chain.follow(&newer, None).as_deref(), Ok("something-new"));
+        assert_eq!((chain.last(), chain.ended(), chain.foreign_versions()), (Seq(1), false, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn no_changed_byte_before_the_last_line_passes(line in 0_usize..4, at in 0_usize..2000, with in any::<u8>()) {
+            let mut changed = lines(5);
+            let mut bytes = changed[line].clone().into_bytes();
+            let at = at % bytes.len();
+            prop_assume!(bytes[at] != with);
+            bytes[at] = with;
+            if let Ok(text) = String::from_utf8(bytes) {
+                changed[line] = text;
+                prop_assert!(follow(Chain::default(), &changed).1.is_some());
+            }
+        }
+
+        #[test]
+        fn no_text_panics_the_reader(text in ".*") {
+            let _ = Chain::default().follow(&text, None);
+        }
+    }
+}

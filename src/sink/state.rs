@@ -194,3 +194,47 @@ impl Shared {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::ids::Digest;
+
+    fn events(range: std::ops::RangeInclusive<u64>) -> Vec<Stored> {
+        let event = |seq| Stored { seq: Seq(seq), line: "x".repeat(99).into(), digest: Digest::genesis(), progress: true };
+        range.map(event).collect()
+    }
+
+    fn numbers(taken: Option<Vec<Stored>>) -> Option<Vec<u64>> {
+        taken.map(|events| events.iter().map(|event| event.seq.0).collect())
+    }
+
+    #[test]
+    fn the_tail_is_taken_from_any_position_that_it_reaches() {
+        let shared = Shared::new("test:".to_owned(), true);
+        assert_eq!(numbers(shared.take_after(Seq(0), 1000)), Some(vec![]));
+        shared.offer(&events(1..=5));
+        assert_eq!(numbers(shared.take_after(Seq(0), 1000)), Some(vec![1, 2, 3, 4, 5]));
+        // A lost answer: the same once more.
+        assert_eq!(numbers(shared.take_after(Seq(0), 250)), Some(vec![1, 2]));
+        assert_eq!(numbers(shared.take_after(Seq(2), 1)), Some(vec![3]));
+        // What is behind the position is forgotten; going back to it needs the database.
+        assert_eq!(numbers(shared.take_after(Seq(1), 1000)), None);
+        assert_eq!(numbers(shared.take_after(Seq(5), 1000)), Some(vec![]));
+        shared.offer(&events(6..=6));
+        assert_eq!(numbers(shared.take_after(Seq(5), 1000)), Some(vec![6]));
+    }
+
+    #[test]
+    fn a_tail_that_grows_too_long_is_given_up_whole() {
+        for (events, bound) in
+            [(events(1..=QUEUE_EVENTS as u64 + 1), "events"), (events(1..=(QUEUE_BYTES / 99) as u64 + 1), "bytes")]
+        {
+            let shared = Shared::new("test:".to_owned(), true);
+            shared.offer(&events);
+            assert_eq!(numbers(shared.take_after(Seq(0), usize::MAX)), None, "{bound}");
+            assert_eq!(shared.work().newest.0, events.len() as u64);
+            assert_eq!(shared.state().unsent, events.len() as u64);
+        }
+    }
+}

@@ -61,7 +61,7 @@ impl Drop for SmallDisk {
 
 #[test]
 fn samples_go_first_and_the_verdicts_of_a_whole_plan_still_fit() {
-    let Some(disk) = SmallDisk::mount("8m") else { return };
+    let Some(disk) = SmallDisk::mount("12m") else { return };
     let folder = LedgerFolder::create(&disk.path().join(".ledger")).unwrap();
     let writer = writer(&folder, "e");
     let path = writer.path().to_owned();
@@ -107,7 +107,7 @@ fn samples_go_first_and_the_verdicts_of_a_whole_plan_still_fit() {
 
 #[test]
 fn a_disk_that_gets_room_again_takes_everything_again() {
-    let Some(disk) = SmallDisk::mount("8m") else { return };
+    let Some(disk) = SmallDisk::mount("12m") else { return };
     let folder = LedgerFolder::create(&disk.path().join(".ledger")).unwrap();
     let writer = writer(&folder, "e");
     let filler = disk.fill();
@@ -132,7 +132,7 @@ fn a_disk_that_gets_room_again_takes_everything_again() {
 
 #[test]
 fn past_the_last_byte_the_error_is_clear_and_nothing_stored_is_lost() {
-    let Some(disk) = SmallDisk::mount("6m") else { return };
+    let Some(disk) = SmallDisk::mount("10m") else { return };
     let folder = LedgerFolder::create(&disk.path().join(".ledger")).unwrap();
     let writer = writer(&folder, "e");
     let path = writer.path().to_owned();
@@ -154,7 +154,7 @@ fn past_the_last_byte_the_error_is_clear_and_nothing_stored_is_lost() {
 
 #[test]
 fn a_full_disk_is_refused_at_the_start_and_leaves_nothing_behind() {
-    let Some(disk) = SmallDisk::mount("4m") else { return };
+    let Some(disk) = SmallDisk::mount("7m") else { return };
     let folder = LedgerFolder::create(&disk.path().join(".ledger")).unwrap();
     let filler = disk.fill();
     let before: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -270,7 +270,7 @@ fn a_database_is_private_and_goes_with_all_that_stands_beside_it() {
         let entry = entry.unwrap();
         assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.file_name());
     }
-    assert!(database_bytes(&path) > 3 * 1024 * 1024);
+    assert!(database_bytes(&path) > 6 * 1024 * 1024);
     assert!(matches!(remove_database(&path), Err(StoreError::WriterAlive { .. })));
     writer.close_blocking().unwrap();
     remove_database(&path).unwrap();
