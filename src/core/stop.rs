@@ -21,6 +21,9 @@ pub const SETTLE: Secs = Secs::from_millis(100);
 pub const ORPHAN_GRACE: Secs = Secs::from_secs(1);
 /// How long KILL may stay without effect on processes in uninterruptible sleep, or refused, before the tree is called dirty.
 pub const STUCK: Secs = Secs::from_secs(2);
+/// What still lives this long after KILL gets it again, by itself: cgroup.kill passes over a process whose first thread has ended while
+/// others run (measured on Linux 6.18).
+const KILL_AGAIN: Secs = Secs::from_millis(50);
 /// How long scans may stay incomplete before nothing is proved.
 const UNSURE: Secs = Secs::from_millis(500);
 /// A frozen tree shows no new process after two rounds; a fork bomb that outruns SIGSTOP is met by KILL again and again anyway.
@@ -161,7 +164,8 @@ struct Track {
     role: Role,
     termed: bool,
     frozen: bool,
-    killed: bool,
+    /// When KILL was sent last.
+    killed: Option<u64>,
     refused: bool,
     /// It was alive when the leader was not.
     outlived: bool,
@@ -226,8 +230,8 @@ impl Stop {
         for id in vanished {
             if let Some(track) = self.tracks.get_mut(id) {
                 // The signal that is being answered is the newest one: it did not do this.
-                if track.killed {
-                    track.killed = false;
+                if track.killed.is_some() {
+                    track.killed = None;
                 } else {
                     track.termed = false;
                 }
@@ -273,7 +277,7 @@ impl Stop {
                 role: seen.role,
                 termed: false,
                 frozen: false,
-                killed: false,
+                killed: None,
                 refused: false,
                 outlived: false,
                 gone: false,
@@ -390,20 +394,23 @@ impl Stop {
         if waited >= self.order.verify.millis() || stuck {
             return self.finish(Cleanup::Dirty);
         }
-        let mut fresh = Vec::new();
+        let (mut fresh, mut again) = (Vec::new(), Vec::new());
         for seen in live {
-            if let Some(track) = self.tracks.get_mut(&seen.id)
-                && !track.killed
-                && !track.refused
-            {
-                track.killed = true;
-                track.outlived = true;
-                fresh.push(seen.id);
+            let Some(track) = self.tracks.get_mut(&seen.id).filter(|track| !track.refused) else { continue };
+            track.outlived = true;
+            match track.killed {
+                None => fresh.push(seen.id),
+                Some(at) if now.saturating_sub(at) >= KILL_AGAIN.millis() => again.push(seen.id),
+                Some(_) => continue,
             }
+            track.killed = Some(now);
         }
         let mut effects = Vec::new();
         if !fresh.is_empty() {
             effects.push(Effect::Kill(fresh, self.reach()));
+        }
+        if !again.is_empty() {
+            effects.push(Effect::Kill(again, Reach::Named));
         }
         effects.push(Effect::WaitUntil(self.next_poll(now)));
         effects
@@ -433,7 +440,7 @@ impl Stop {
                 listed.then(|| Ended { id: *id, ours_by: track.ours_by, fate: fate(track, survived) })
             })
             .collect();
-        let escalated = self.tracks.values().any(|track| track.killed);
+        let escalated = self.tracks.values().any(|track| track.killed.is_some());
         let notes = std::mem::take(&mut self.notes);
         vec![Effect::Done(Verdict { cleanup, ends, escalated, notes })]
     }
@@ -444,7 +451,7 @@ fn fate(track: &Track, survived: bool) -> Fate {
         () if track.role == Role::Spared => Fate::Allowed,
         () if survived && track.refused => Fate::Unkillable,
         () if survived => Fate::Survived,
-        () if track.killed => Fate::Killed,
+        () if track.killed.is_some() => Fate::Killed,
         () if track.termed => Fate::Terminated,
         () => Fate::Exited,
     }

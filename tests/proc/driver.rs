@@ -1,6 +1,7 @@
 //! Runs one program under a real owner and collects what it reports.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use ci_ledger::core::ids::Token;
@@ -9,18 +10,52 @@ use ci_ledger::core::process::{Exit, ProcessId, Swept, TreeUse};
 use ci_ledger::core::stop::StopOrder;
 use ci_ledger::host::clock;
 use ci_ledger::host::owner::{Output, Owner, OwnerSettings, Report, SpawnSpec};
+use ci_ledger::host::table::SharedTable;
 use tokio::io::AsyncReadExt as _;
 
 /// Nothing here takes longer unless it is broken.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
+/// One table for all, as in ledger: a cold one reads about every process of the host.
+static TABLE: LazyLock<SharedTable> = LazyLock::new(SharedTable::default);
+
 pub fn settings() -> OwnerSettings {
     let token = format!("{:032x}", u128::from(std::process::id()) << 64 | u128::from(clock::now().mono_ms));
-    OwnerSettings { program: Some(PathBuf::from(env!("CARGO_BIN_EXE_ledger"))), ..OwnerSettings::new(Token(token)) }
+    let program = Some(PathBuf::from(env!("CARGO_BIN_EXE_ledger")));
+    OwnerSettings { program, table: TABLE.clone(), ..OwnerSettings::new(Token(token)) }
 }
 
 pub fn sh(script: &str) -> SpawnSpec {
     SpawnSpec { program: "sh".into(), args: vec!["-c".into(), script.into()], cwd: None, env: Vec::new() }
+}
+
+/// A misbehaving program of `tests/children`.
+pub fn child(name: &str, args: &[&str]) -> SpawnSpec {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/children").join(name);
+    let program = if name.ends_with(".py") { "python3" } else { "sh" };
+    let args = std::iter::once(path.into()).chain(args.iter().map(|&arg| arg.into())).collect();
+    SpawnSpec { program: program.into(), args, cwd: None, env: Vec::new() }
+}
+
+/// The identity of a process that was just named by its number.
+pub fn identify(pid: i32) -> ProcessId {
+    ci_ledger::host::process::stat(pid).expect("the process is there").id
+}
+
+/// Waits until exactly this process has ended.
+pub async fn gone(id: ProcessId, limit: Duration) -> bool {
+    let waiting = async {
+        while ci_ledger::host::identity::is_alive(id) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(limit, waiting).await.is_ok()
+}
+
+/// The first number on the output.
+pub async fn read_pid(output: &mut Output) -> i32 {
+    let text = read_until(output, |text| text.ends_with('\n')).await;
+    text.lines().next().and_then(|line| line.trim().parse().ok()).expect("a number")
 }
 
 pub async fn next(owner: &mut Owner) -> Report {

@@ -1,4 +1,11 @@
 //! Real processes that misbehave, and the owner that ends them (CASES.md 1-24, 27).
 
+mod deaths;
 mod driver;
+mod endings;
+mod escapes;
+mod mechanisms;
 mod owner;
+mod pausing;
+mod qemu;
+mod strangers;

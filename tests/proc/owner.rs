@@ -60,9 +60,11 @@ async fn evidence_tells_a_spin_from_a_sleep() {
         other => panic!("{other:?}"),
     };
     let spin = &evidence.tree[0];
-    assert!(spin.cpu_pct.unwrap() > 20.0 && spin.argv.as_deref().unwrap().contains("while"), "{evidence:?}");
+    assert!(spin.state == "R" && spin.argv.as_deref().unwrap().contains("while"), "{evidence:?}");
     let sleep = evidence.tree.iter().find(|row| row.comm == "sleep").unwrap();
-    assert!(sleep.cpu_pct.unwrap() < 5.0 && sleep.wait_channel.is_some(), "{sleep:?}");
+    assert!(sleep.state == "S" && sleep.wait_channel.is_some(), "{sleep:?}");
+    // How much more depends on who else is on this machine.
+    assert!(spin.cpu_pct.unwrap() > sleep.cpu_pct.unwrap(), "{evidence:?}");
     assert!(evidence.top.iter().any(|row| row.pid == spin.pid), "{evidence:?}");
     swept(&mut owner, StopOrder::at_once()).await;
     owner.close().await;

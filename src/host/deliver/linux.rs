@@ -8,7 +8,8 @@ use crate::core::process::ProcessId;
 use crate::host::process::{self, Unread};
 
 pub fn deliver(id: ProcessId, signal: Signal) -> Delivery {
-    let Some(pid) = Pid::from_raw(id.pid).filter(|_| id.pid > 1) else { return Delivery::Vanished };
+    // 0 and negative numbers are groups, and 1 is nobody's leftover.
+    let Some(pid) = Some(id.pid).filter(|&pid| pid > 1).and_then(Pid::from_raw) else { return Delivery::Vanished };
     match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
         Ok(fd) => match checked(id) {
             Some(refusal) => refusal,

@@ -369,20 +369,24 @@ impl Link {
         let line = serde_json::to_vec(message).expect("commands are plain data with string keys");
         self.unsent.extend(line);
         self.unsent.push_back(b'\n');
-        self.send();
+        // What does not go now goes with the next exchange.
+        let _ = self.send();
     }
 
-    /// Sends as much as goes without waiting.
-    fn send(&mut self) {
-        let Some(stream) = &self.stream else { return };
+    /// Sends as much as goes without waiting. It asks the socket itself, because tokio's answer may still be "not known" before the
+    /// first wait, and a command should not wait for that.
+    fn send(&mut self) -> io::Result<()> {
+        let Some(stream) = &self.stream else { return Ok(()) };
         while !self.unsent.is_empty() {
-            match stream.try_write(self.unsent.as_slices().0) {
+            match rustix::net::send(stream, self.unsent.as_slices().0, rustix::net::SendFlags::NOSIGNAL) {
                 Ok(count) => drop(self.unsent.drain(..count)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => return Err(io::ErrorKind::WouldBlock.into()),
                 // The owner is gone, which reading says too.
                 Err(_) => self.unsent.clear(),
             }
         }
+        Ok(())
     }
 
     /// Waits until something could be read or written, and does it.
@@ -399,8 +403,11 @@ impl Link {
         if ready.is_readable() {
             self.receive();
         }
-        if ready.is_writable() {
-            self.send();
+        if ready.is_writable() && self.send().is_err() {
+            // Tells tokio to wait for the socket again.
+            if let Some(stream) = &self.stream {
+                let _ = stream.try_io(tokio::io::Interest::WRITABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+            }
         }
     }
 

@@ -222,6 +222,13 @@ pub fn rss_mib_of(pid: i32) -> Option<f64> {
 /// The environment the process was started with, at most 256 KiB of it. It is guarded like the command line.
 pub fn environ(pid: i32) -> Result<Vec<u8>, Unread> {
     use std::io::Read as _;
+    // Most such sleeps are a page or a block on its way and over within milliseconds.
+    for _ in 0..4 {
+        if !any_thread_uninterruptible(pid) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
     if any_thread_uninterruptible(pid) {
         return Err(Unread::Denied);
     }

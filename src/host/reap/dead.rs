@@ -41,6 +41,8 @@ fn tree_of(run: &DeadRun) -> OurTree {
     // An owner that outlives its ledger is about to end, or hangs: it belongs to what is left.
     tree.noted = BTreeSet::from_iter([run.owner, run.leader].into_iter().flatten());
     tree.session = run.leader;
+    // Whoever carries the token was started by the owner or later.
+    tree.since = run.owner.or(run.leader).map_or(0, |first| first.start);
     tree.leaf = leaf_of(run);
     tree
 }

@@ -123,7 +123,11 @@ impl OurTree {
                 self.find_adopted(&except, &mut found, missing);
                 false
             }
-            Root::Subreaper | Root::Nobody => false,
+            Root::Subreaper => {
+                self.find_below(&[std::process::id() as i32], &mut found, OursBy::Descendant, missing);
+                false
+            }
+            Root::Nobody => false,
         };
         let mut unreadable = Vec::new();
         if !rooted {

@@ -1,0 +1,125 @@
+//! What is not ours, and what is spared (cases 10, 12, 19, 24).
+
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use ci_ledger::core::moment::Secs;
+use ci_ledger::core::outcome::Cleanup;
+use ci_ledger::core::pattern::Patterns;
+use ci_ledger::core::process::{Fate, ProcessId};
+use ci_ledger::core::stop::StopOrder;
+use ci_ledger::host::deliver::{Delivery, Signal, deliver};
+use ci_ledger::host::identity::is_alive;
+use ci_ledger::host::owner::{Owner, OwnerSettings, SpawnSpec};
+use ci_ledger::host::reap::ReapScope;
+use ci_ledger::host::table::{ProcessTable, SharedTable};
+
+use super::driver::{gone, identify, read_pid, run_with, settings, sh, started, swept};
+
+/// Ended and waited for, however the test goes.
+struct Stranger(Child);
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A program of this name that sleeps: a copy, so that its executable has the name.
+fn stranger(folder: &std::path::Path, name: &str) -> (Stranger, ProcessId) {
+    let program = folder.join(name);
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    let child = Command::new(&program).arg("113").spawn().unwrap();
+    let id = identify(i32::try_from(child.id()).unwrap());
+    (Stranger(child), id)
+}
+
+fn looking_for(pattern: &str, scope: ReapScope) -> OwnerSettings {
+    let table = SharedTable::new(ProcessTable::new(Patterns::new([pattern]).unwrap()));
+    OwnerSettings { table, reap_scope: scope, ..settings() }
+}
+
+#[tokio::test]
+async fn somebody_elses_machine_is_shown_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_vm, id) = stranger(folder.path(), "own-test-vm");
+    // An editor with the name among its arguments is no virtual machine.
+    let _editor = Stranger(Command::new("sleep").arg0("vim own-test-vm").arg("113").spawn().unwrap());
+    let (_, swept, _) = run_with(&looking_for("own-test-*", ReapScope::Owned), sh("exit 0")).await;
+    assert_eq!(swept.cleanup, Cleanup::Clean);
+    assert!(swept.leftovers.is_empty(), "{swept:?}");
+    let pids: Vec<i32> = swept.foreign.iter().map(|foreign| foreign.pid).collect();
+    assert_eq!(pids, [id.pid], "{swept:?}");
+    assert_eq!(swept.foreign[0].exe.as_deref(), Some("own-test-vm"));
+    assert!(swept.foreign[0].argv.as_deref().unwrap().ends_with("own-test-vm 113"));
+    assert!(is_alive(id));
+}
+
+#[tokio::test]
+async fn under_scope_host_it_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut vm, id) = stranger(folder.path(), "host-test-vm");
+    let (_, swept, _) = run_with(&looking_for("host-test-*", ReapScope::Host), sh("exit 0")).await;
+    assert_eq!((swept.foreign.len(), swept.foreign[0].fate), (1, Some(Fate::Terminated)), "{swept:?}");
+    assert_eq!(swept.cleanup, Cleanup::Clean, "{swept:?}");
+    assert!(gone(id, Duration::from_secs(5)).await);
+    vm.0.wait().unwrap();
+}
+
+#[tokio::test]
+async fn two_owners_leave_each_other_alone() {
+    let mut one = Owner::launch(&settings()).unwrap();
+    let mut other = Owner::launch(&settings()).unwrap();
+    started(&mut one, sh("sleep 112 & exit 0")).await;
+    started(&mut other, sh("sleep 112 & echo $!; wait")).await;
+    let kept = identify(read_pid(other.stdout.as_mut().unwrap()).await);
+    let (first, _) = swept(&mut one, StopOrder::at_once()).await;
+    assert_eq!((first.cleanup, first.leftovers.len()), (Cleanup::Clean, 1), "{first:?}");
+    assert!(is_alive(kept));
+    swept(&mut other, StopOrder::at_once()).await;
+    assert!(!is_alive(kept));
+    one.close().await;
+    other.close().await;
+}
+
+#[tokio::test]
+async fn a_daemon_that_is_meant_to_live_is_spared_with_its_workers() {
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = folder.path().join("build-server.sh");
+    std::fs::write(&daemon, "sleep 111 & wait").unwrap();
+    let allow_leftover = Patterns::new(["*build-server*"]).unwrap();
+    for order in [StopOrder::ask(Secs::from_millis(200)), StopOrder::at_once()] {
+        let mut owner = Owner::launch(&OwnerSettings { allow_leftover: allow_leftover.clone(), ..settings() }).unwrap();
+        // The name is not on the shell's own command line, which a child shows until it has become another program.
+        let script = "setsid sh \"$DAEMON\" & echo $!; sleep 0.1; sleep 110 & exit 0";
+        let env = vec![("DAEMON".into(), daemon.clone().into())];
+        started(&mut owner, SpawnSpec { env, ..sh(script) }).await;
+        let daemon = identify(read_pid(owner.stdout.as_mut().unwrap()).await);
+        super::driver::exited(&mut owner).await;
+        let (swept, _) = swept(&mut owner, order).await;
+        assert_eq!(swept.cleanup, Cleanup::Clean, "{swept:?}");
+        let fate = |words: &str| swept.leftovers.iter().find(|left| left.argv.as_deref().is_some_and(|argv| argv.contains(words)));
+        assert_eq!(fate("build-server").unwrap().fate, Fate::Allowed, "{swept:?}");
+        assert_eq!(fate("sleep 111").unwrap().fate, Fate::Allowed, "{swept:?}");
+        assert_ne!(fate("sleep 110").unwrap().fate, Fate::Allowed, "{swept:?}");
+        owner.close().await;
+        assert!(is_alive(daemon), "it outlives its owner");
+        for left in swept.leftovers.iter().filter(|left| left.fate == Fate::Allowed) {
+            let _ = deliver(identify(left.pid), Signal::Kill);
+        }
+        assert!(gone(daemon, Duration::from_secs(5)).await);
+    }
+}
+
+#[test]
+fn a_number_that_is_somebody_elses_by_now_gets_no_signal() {
+    let child = Stranger(Command::new("sleep").arg("109").spawn().unwrap());
+    let id = identify(i32::try_from(child.0.id()).unwrap());
+    let earlier = ProcessId { start: id.start - 1, ..id };
+    assert_eq!(deliver(earlier, Signal::Kill), Delivery::Vanished);
+    assert!(is_alive(id));
+    assert_eq!(deliver(ProcessId { pid: 0, start: 0 }, Signal::Kill), Delivery::Vanished);
+    assert_eq!(deliver(ProcessId { pid: -1, start: 0 }, Signal::Kill), Delivery::Vanished);
+}
