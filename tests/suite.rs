@@ -1,5 +1,6 @@
 //! The one integration test binary.
 
+#![expect(clippy::disallowed_methods, reason = "tests set deadlines by the clock and pass on their environment")]
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
 mod fault;

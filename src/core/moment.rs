@@ -142,7 +142,7 @@ impl fmt::Display for Secs {
         let seconds = self.0 / 1000;
         match self.0 {
             0..1000 => write!(f, "{} ms", self.0),
-            1000..60_000 if self.0 % 1000 == 0 => write!(f, "{seconds} s"),
+            1000..60_000 if self.0.is_multiple_of(1000) => write!(f, "{seconds} s"),
             1000..60_000 => write!(f, "{:.1} s", self.as_f64()),
             60_000..3_600_000 => write!(f, "{}m{:02}s", seconds / 60, seconds % 60),
             _ => write!(f, "{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
@@ -152,7 +152,7 @@ impl fmt::Display for Secs {
 
 impl Serialize for Secs {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.0 % 1000 == 0 { serializer.serialize_u64(self.0 / 1000) } else { serializer.serialize_f64(self.as_f64()) }
+        if self.0.is_multiple_of(1000) { serializer.serialize_u64(self.0 / 1000) } else { serializer.serialize_f64(self.as_f64()) }
     }
 }
 
