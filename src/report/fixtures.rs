@@ -170,6 +170,54 @@ pub fn night() -> Summary {
     summary(vec![pass, fail, lost, stopped, unstarted, running])
 }
 
+/// A whole night: so many legs of so many files, with heartbeats along all of it.
+pub fn full_night(legs: usize, files: u32) -> Summary {
+    let platforms = ["linux-x86", "linux-arm64", "windows-x86", "macos-arm64", "macos-x86"];
+    let targets = ["stable", "testing", "long-term"];
+    let mut all = Vec::new();
+    for n in 0..legs {
+        let mut row = leg(
+            platforms[n % 5],
+            targets[n / 5 % 3],
+            json!({"run_id": format!("{}", 36_531 + n / 15), "files_planned": files, "files_reported": files}),
+        );
+        let shift = i64::try_from(n).unwrap_or(0) * 1000;
+        row.files = (1..=files)
+            .map(|index| {
+                let seconds = 20.0 + f64::from(index * 7 % 5) * 9.0 + (n % 5) as f64 * 3.0;
+                let started = Wall(NIGHT + shift + i64::from(index - 1) * 60_000);
+                file(
+                    index,
+                    &format!("test/integration/case-{index}.test.ts"),
+                    json!({"duration_s": seconds, "started_at": started, "last_output": "ok\n".repeat(200)}),
+                )
+            })
+            .collect();
+        let sample = row.samples[0].clone();
+        row.samples = (0..512)
+            .map(|at: i64| HostSample {
+                ts: Wall(NIGHT + shift + at * 1400),
+                mem_available_mib: Some(9000 - u64::try_from(at * 7 % 900).unwrap_or(0)),
+                load_1m: Some((at % 40) as f64 / 10.0),
+                qemu_count: Some(u32::from(at % 40 > 9)),
+                ..sample.clone()
+            })
+            .collect();
+        all.push(row);
+    }
+    if let Some(row) = all.get_mut(7) {
+        row.files[5] = file(
+            6,
+            "test/integration/case-6.test.ts",
+            json!({"outcome": "test-failure", "status": "fail", "exit_code": 1, "last_output": "expected 3, got 4"}),
+        );
+        row.conclusion = Some(crate::core::outcome::Conclusion::Fail);
+        row.files_failed = 1;
+        row.why = "1 of 12 files did not pass".to_owned();
+    }
+    summary(all)
+}
+
 /// Every string is hostile.
 pub fn hostile() -> Summary {
     let long = format!("test/{}{}.ts", HOSTILE, "é".repeat(150));

@@ -12,6 +12,7 @@ pub mod escape;
 mod fixtures;
 pub mod gate;
 pub mod github;
+pub mod html;
 pub mod json;
 pub mod junit;
 pub mod live;
