@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests set deadlines by the clock and pass on their environment")]
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
+mod browser;
 mod fault;
 mod proc;
 mod schemas;

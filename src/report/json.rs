@@ -20,6 +20,7 @@ mod tests {
             assert!(text.ends_with("}\n"));
             assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
         }
-        insta::assert_snapshot!(render(&fixtures::night()));
+        insta::assert_snapshot!("night", render(&fixtures::night()));
+        insta::assert_snapshot!("hostile", render(&fixtures::hostile()));
     }
 }

@@ -25,7 +25,8 @@ pub fn section(page: &Page<'_>, histories: &Histories<'_>, leg: &LegRow, id: &st
         text(&escape::sentence(&leg.why))
     );
     let title = text(&words::leg_title(leg));
-    let _ = writeln!(out, "<p class=\"permalink\"><a href=\"#{id}\" aria-label=\"link to {title}\">link to this leg</a></p>");
+    let _ =
+        writeln!(out, "<p class=\"permalink\"><a href=\"#{id}\" aria-label=\"link to this leg: {title}\">link to this leg</a></p>");
     out.push_str(&facts(leg));
     out.push_str(&timeline::render(leg).unwrap_or_default());
     if let Some(output) = leg.last_output.as_deref().filter(|output| !output.trim().is_empty() && verdict != Verdict::Pass) {
@@ -97,9 +98,9 @@ fn files(page: &Page<'_>, histories: &Histories<'_>, leg: &LegRow) -> String {
         };
         let id = page.file_id(leg, file).unwrap_or_default();
         let span = |time: Option<crate::core::moment::Secs>| time.map_or("–".to_owned(), |time| time.to_string());
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<tr id=\"{id}\" tabindex=\"-1\"><td class=\"wide\">{}</td><td><span class=\"tag {class}\">{}</span></td><td class=\"n\" data-k=\"took\">{}</td><td class=\"n\" data-k=\"cap\">{}</td><td class=\"dim name\">{}</td><td>{}</td></tr>\n",
+            "<tr id=\"{id}\" tabindex=\"-1\"><td class=\"wide\">{}</td><td><span class=\"tag word {class}\">{}</span></td><td class=\"n\" data-k=\"took\">{}</td><td class=\"n\" data-k=\"cap\">{}</td><td class=\"dim name\">{}</td><td>{}</td></tr>",
             file_cell(file),
             text(&words::file_result(file)),
             span(file.duration_s),

@@ -53,12 +53,15 @@ pub fn matrix(page: &Page<'_>) -> String {
         for (column, leg) in legs.iter().enumerate() {
             match rows.get(&column) {
                 Some(row) => cell(&mut out, page, leg, row),
+                None if leg.files.is_empty() => out.push_str(
+                    "<td><span class=\"cell-miss\" aria-label=\"nothing known of this leg's files\" role=\"img\">?</span></td>",
+                ),
                 None => out.push_str("<td><span class=\"cell-none\" aria-label=\"not planned\" role=\"img\">·</span></td>"),
             }
         }
         out.push_str("</tr>\n");
     }
-    out.push_str("</tbody></table></div>\n<p class=\"dim\">✓ passed, ✗ did not pass, ◷ timed out, ? began and left no record, ∅ never ran, · not planned</p>\n");
+    out.push_str("</tbody></table></div>\n<p class=\"dim\">✓ passed, ✗ did not pass, ◷ timed out, ? no record, ∅ never ran, · not planned</p>\n");
     left_out(&mut out, page.legs.len().saturating_sub(LEGS_SHOWN), "legs");
     left_out(&mut out, files.len().saturating_sub(FILES_SHOWN), "files");
     out
@@ -136,9 +139,9 @@ impl<'a> Histories<'a> {
             if platforms.is_empty() {
                 continue;
             }
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<details class=\"file\"><summary><span class=\"name mono\">{}</span></summary>\n",
+                "<details class=\"file\"><summary><span class=\"name mono\">{}</span></summary>",
                 text(&crate::report::escape::name(file))
             );
             for (platform, rows) in platforms {
@@ -181,9 +184,9 @@ fn history_plot(platform: &str, rows: &[(i64, &FileRow)]) -> String {
             number(y.at(seconds(row)))
         );
     }
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<text x=\"568\" y=\"20\">{platform}</text><text class=\"d\" x=\"60\" y=\"98\">older</text><text class=\"d\" x=\"560\" y=\"98\" text-anchor=\"end\">newer; dashes: cap</text></svg></div>\n"
+        "<text x=\"568\" y=\"20\">{platform}</text><text class=\"d\" x=\"60\" y=\"98\">older</text><text class=\"d\" x=\"560\" y=\"98\" text-anchor=\"end\">newer; dashes: cap</text></svg></div>"
     );
     out
 }

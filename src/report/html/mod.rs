@@ -92,9 +92,9 @@ pub fn render(summary: &Summary) -> String {
     out.push_str(&histories.section(&files.collect::<Vec<_>>()));
     out.push_str(&trends(summary));
     out.push_str(&warnings(summary));
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "</main>\n<footer>ledger {} · times are UTC · a leg is incomplete when it left no record of its end; what it had not run may have failed</footer>\n<script>{SCRIPT}</script>\n</body></html>\n",
+        "</main>\n<footer>ledger {} · times are UTC · a leg is incomplete when it left no record of its end; what it had not run may have failed</footer>\n<script>{SCRIPT}</script>\n</body></html>",
         env!("CARGO_PKG_VERSION")
     );
     out
@@ -240,9 +240,9 @@ fn trends(summary: &Summary) -> String {
     for leg in long.take(LEGS_SHOWN) {
         let reference: Vec<&LegRow> = summary.legs.iter().filter(|other| other.platform != leg.platform).take(LEGS_SHOWN).collect();
         let trend = analyse(Question { leg, reference: &reference });
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<details class=\"file\"><summary><span class=\"name\">{}</span></summary>\n{}</details>\n",
+            "<details class=\"file\"><summary><span class=\"name\">{}</span></summary>\n{}</details>",
             text(&words::leg_title(leg)),
             one_trend(&trend)
         );
