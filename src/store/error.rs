@@ -22,7 +22,7 @@ pub enum StoreError {
     Locked { path: PathBuf },
     #[error("{}: is being written by a living ledger; wait for its end, or read it with 'ledger watch'", .path.display())]
     WriterAlive { path: PathBuf },
-    #[error("{}: cannot be written ({detail}); make it writable or name another folder with --ledger", .path.display())]
+    #[error("{}: cannot be opened or written ({detail}); check its permissions, or name another folder with --ledger", .path.display())]
     ReadOnly { path: PathBuf, detail: String },
     #[error("{}: holds no event; its writer ended before the first one was stored", .path.display())]
     Stillborn { path: PathBuf },
@@ -69,7 +69,7 @@ impl StoreError {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
                 Self::Locked { path }
             }
-            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly { path, detail },
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => Self::ReadOnly { path, detail },
             Some(ErrorCode::DiskFull) => Self::Full { path },
             Some(ErrorCode::NotADatabase) => Self::Damaged { path, detail: "it is no SQLite database".to_owned() },
             Some(ErrorCode::DatabaseCorrupt) => Self::Damaged { path, detail },

@@ -13,6 +13,7 @@
 mod archive;
 mod ballast;
 mod book;
+mod copy;
 mod database;
 mod error;
 mod folder;

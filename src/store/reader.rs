@@ -11,8 +11,11 @@ use crate::core::event::Envelope;
 use crate::core::ids::{Digest, Epoch, LegId, Seq};
 use crate::core::moment::Wall;
 
+use super::copy::Copy;
 use super::database;
 use super::error::StoreError;
+use super::head::is_writer_alive;
+use super::wal::log_path;
 
 /// Longest line that is read. The largest honest one is the plan of a run; 16 MiB hold a plan of 100,000 files.
 pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
@@ -63,12 +66,21 @@ pub struct Reader {
     connection: Connection,
     path: PathBuf,
     identity: Identity,
+    /// What is really read, where the ledger lies in a folder that cannot be written. Dropped after the connection.
+    _copy: Option<Copy>,
 }
 
 impl Reader {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let (connection, identity) = database::open_read_only(path)?;
-        Ok(Self { connection, path: path.to_owned(), identity })
+        let (opened, copy) = match database::open_read_only(path) {
+            Err(StoreError::ReadOnly { .. }) if log_path(path).exists() && !is_writer_alive(path) => {
+                let copy = Copy::of(path).map_err(|error| StoreError::io(path, &error))?;
+                (database::open_read_only(&copy.database()), Some(copy))
+            }
+            opened => (opened, None),
+        };
+        let (connection, identity) = opened?;
+        Ok(Self { connection, path: path.to_owned(), identity, _copy: copy })
     }
 
     pub fn identity(&self) -> &Identity {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ci_ledger::store::{LedgerFolder, Room, StoreError, Verdict, verify};
+use ci_ledger::store::{LedgerFolder, Room, StoreError, Verdict, Writer, WriterOptions, verify};
 
 use super::events::{expendable, moment, needed, run_finished, stored_texts, writer};
 
@@ -150,6 +150,31 @@ fn past_the_last_byte_the_error_is_clear_and_nothing_stored_is_lost() {
     let closed = writer.close_blocking();
     assert_eq!(verify(&path, None).verdict, Verdict::OpenEnd, "closed: {closed:?}");
     assert_eq!(stored_texts(&path).len() as u64, acknowledged);
+}
+
+#[test]
+fn a_killed_writers_ledger_is_read_from_a_read_only_disk() {
+    let Some(disk) = SmallDisk::mount("32m") else { return };
+    let folder = LedgerFolder::create(&disk.path().join(".ledger")).unwrap();
+    let writer = writer(&folder, "e");
+    for number in 0..10 {
+        writer.append_blocking(moment(number), vec![needed(&number.to_string())]).unwrap();
+    }
+    let path = writer.path().to_owned();
+    let copy = LedgerFolder::create(&disk.path().join("copy")).unwrap().path().join("leg-copy.db");
+    fs::copy(&path, &copy).unwrap();
+    fs::copy(path.with_extension("db-wal"), copy.with_extension("db-wal")).unwrap();
+    writer.close_blocking().unwrap();
+    let remounted = Command::new("mount").args(["-o", "remount,ro"]).arg(disk.path()).status().unwrap();
+    assert!(remounted.success());
+    for (path, events) in [(&path, 10), (&copy, 10)] {
+        assert_eq!(stored_texts(path).len(), events);
+        assert_eq!(verify(path, None).verdict, Verdict::OpenEnd);
+    }
+    let refused = Writer::reopen(&path, WriterOptions::default()).map(|_| ()).unwrap_err();
+    assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused:?}");
+    let refused = LedgerFolder::create(folder.path()).map(|_| ()).unwrap_err();
+    assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused:?}");
 }
 
 #[test]
