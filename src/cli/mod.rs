@@ -1,6 +1,8 @@
 //! The command line: one file per subcommand, its doc comment is its help. Here alone errors become words, hints and exit codes.
 
+mod asked;
 mod doctor;
+mod out;
 mod reap;
 mod report;
 mod run;

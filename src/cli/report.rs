@@ -1,18 +1,21 @@
 //! `ledger report`
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{Failure, World, print};
-use crate::core::ids::{Attempt, Platform, RunId, Target};
+use super::asked::{ExpectedArgs, LegArgs, summarise};
+use super::{Failure, World, out, print};
 use crate::core::moment::Wall;
 use crate::core::outcome::Terminal as TerminalClass;
 use crate::core::row::Summary;
 use crate::host::clock;
-use crate::report::{ctrf, json, junit, markdown, ndjson, table};
-use crate::source::assemble::{Question, assemble};
-use crate::source::{self, Found};
+use crate::report::gate::gate;
+use crate::report::shared_json::MAX_SHARED_BYTES;
+use crate::report::tested_versions::{IncompleteRows, due, tested_versions};
+use crate::report::{attempted_legs, ci_data, ctrf, json, junit, markdown, ndjson, rerun, table, timing};
+use crate::source::Found;
 
 /// Say what the evidence says: rows, files, pages, gate
 #[derive(Debug, Args)]
@@ -28,21 +31,27 @@ pub struct ReportArgs {
     #[arg(long, conflicts_with = "format")]
     json: bool,
 
-    /// Only legs of this run
-    #[arg(long, value_name = "ID")]
-    run_id: Option<String>,
+    #[command(flatten)]
+    legs: LegArgs,
 
-    /// Only legs of this attempt
-    #[arg(long, value_name = "N")]
-    attempt: Option<String>,
+    #[command(flatten)]
+    expected: ExpectedArgs,
 
-    /// Only legs on this platform
-    #[arg(long, value_name = "NAME")]
-    platform: Option<String>,
+    /// Write to this file in one step; the two shared files are merged into, by key. With --format ci-data also a folder
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 
-    /// Only legs of this target
-    #[arg(long, value_name = "NAME")]
-    target: Option<String>,
+    /// Where tested-versions puts legs that did not end: a row, a file beside it, or nowhere
+    #[arg(long, value_enum, default_value_t = IncompleteArg::Row, value_name = "WHERE")]
+    incomplete: IncompleteArg,
+
+    /// Print those of these versions that --platform has neither passed nor failed; an incomplete row is no test
+    #[arg(long, value_name = "VERSION", num_args = 1.., value_delimiter = ',', requires = "platform")]
+    due: Vec<String>,
+
+    /// Exit 0 only when every planned leg passed, 1 when any file failed, 3 when something is missing or still running
+    #[arg(long)]
+    gate: bool,
 
     /// The reader's clock, as RFC 3339 or seconds since 1970: for tests
     #[arg(long, value_name = "TIME")]
@@ -61,6 +70,28 @@ enum Format {
     Markdown,
     Junit,
     Ctrf,
+    TestedVersions,
+    AttemptedLegs,
+    Timing,
+    CiData,
+    Rerun,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum IncompleteArg {
+    Row,
+    Sidecar,
+    Omit,
+}
+
+impl From<IncompleteArg> for IncompleteRows {
+    fn from(arg: IncompleteArg) -> Self {
+        match arg {
+            IncompleteArg::Row => IncompleteRows::Row,
+            IncompleteArg::Sidecar => IncompleteRows::Sidecar,
+            IncompleteArg::Omit => IncompleteRows::Omit,
+        }
+    }
 }
 
 /// Between two looks at a leg that is still running.
@@ -69,52 +100,145 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 const MARKDOWN_BYTES: usize = 1 << 20;
 
 pub fn run(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
-    let sources = if args.sources.is_empty() { vec![".ledger".to_owned()] } else { args.sources.clone() };
-    let set_clock = args.now.as_deref().map(read_time).transpose()?;
-    let summary = loop {
-        let now = set_clock.unwrap_or_else(|| clock::now().wall);
-        let summary = summarise(&sources, args, now)?;
-        let running = summary.legs.iter().any(|leg| leg.terminal == TerminalClass::Running);
-        if !args.wait_lease || !running || set_clock.is_some() {
-            break summary;
-        }
-        std::thread::sleep(LOOK_AGAIN);
-    };
+    if !args.due.is_empty() {
+        return print_due(args, world);
+    }
+    let summary = look(args, world, &sources(args))?;
     for warning in &summary.warnings {
         eprintln!("ledger: warning: {warning}");
     }
-    print(&render(&summary, args, world))?;
-    Ok(0)
-}
-
-fn summarise(sources: &[String], args: &ReportArgs, now: Wall) -> Result<Summary, Failure> {
-    let mut found = Found::default();
-    let question = Question {
-        run_id: args.run_id.as_deref().map(RunId::from),
-        attempt: args.attempt.as_deref().map(Attempt::from),
-        platform: args.platform.as_deref().map(Platform::from),
-        target: args.target.as_deref().map(Target::from),
-        ..Question::everything(now)
-    };
-    for source in sources {
-        source::read(source, &question, &mut found).map_err(|error| {
-            Failure::usage(error)
-                .hint("name a ledger folder, a ci-data folder, or a sink URL such as file:///path; `ledger report --help`")
-        })?;
-    }
-    Ok(assemble(found, &question))
-}
-
-fn render(summary: &Summary, args: &ReportArgs, world: &World) -> String {
     let format = if args.json { Format::Json } else { args.format.unwrap_or(Format::Table) };
-    match format {
+    match (&args.out, format) {
+        (Some(path), Format::TestedVersions) => fold_tested(&summary, path, args.incomplete.into())?,
+        (Some(path), Format::AttemptedLegs) => out::merge_into(path, |older| {
+            attempted_legs::attempted_legs(&summary, older).map_err(|error| older_file(path, &error))
+        })?,
+        (Some(path), Format::CiData) if path.is_dir() => write_legs(&summary, path)?,
+        (Some(path), _) => {
+            let text = render(&summary, format, args, world)?;
+            out::replace(path, text.as_bytes()).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+        }
+        (None, _) => print(&render(&summary, format, args, world)?)?,
+    }
+    if !args.gate {
+        return Ok(0);
+    }
+    let gate = gate(&summary);
+    eprintln!("ledger: {}", gate.why());
+    Ok(gate.exit_code())
+}
+
+fn sources(args: &ReportArgs) -> Vec<String> {
+    if args.sources.is_empty() { vec![".ledger".to_owned()] } else { args.sources.clone() }
+}
+
+/// Reads the sources, again and again where a running leg is waited for.
+fn look(args: &ReportArgs, world: &World, sources: &[String]) -> Result<Summary, Failure> {
+    let set_clock = args.now.as_deref().map(read_time).transpose()?;
+    loop {
+        let mut found = Found::default();
+        let mut question = args.legs.question(world, set_clock.unwrap_or_else(|| clock::now().wall));
+        args.expected.expect(&mut question, &mut found)?;
+        let summary = summarise(sources, &question, found)?;
+        let running = summary.legs.iter().any(|leg| leg.terminal == TerminalClass::Running);
+        if !args.wait_lease || !running || set_clock.is_some() {
+            return Ok(summary);
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+fn render(summary: &Summary, format: Format, args: &ReportArgs, world: &World) -> Result<String, Failure> {
+    Ok(match format {
         Format::Table => table::render(summary, world.terminal.stdout),
         Format::Json => json::render(summary),
         Format::Ndjson => ndjson::render(summary),
         Format::Markdown => markdown::render(summary, MARKDOWN_BYTES),
         Format::Junit => junit::render(summary),
         Format::Ctrf => ctrf::render(summary),
+        Format::TestedVersions => {
+            let folded = tested_versions(summary, None, None, args.incomplete.into()).map_err(Failure::usage)?;
+            warn(&folded.warnings);
+            folded.text
+        }
+        Format::AttemptedLegs => attempted_legs::attempted_legs(summary, None).map_err(Failure::usage)?,
+        Format::Timing => timing::timing(summary),
+        Format::CiData => ci_data::ci_data(summary),
+        Format::Rerun => rerun::rerun(summary, &args.expected.read_plan()?),
+    })
+}
+
+/// Folds onto the older file, and keeps the incomplete rows beside it where that was asked for.
+fn fold_tested(summary: &Summary, path: &Path, incomplete: IncompleteRows) -> Result<(), Failure> {
+    let beside = path.with_extension("incomplete.json");
+    let older_beside = match incomplete {
+        IncompleteRows::Sidecar => read_if_there(&beside)?,
+        IncompleteRows::Row | IncompleteRows::Omit => None,
+    };
+    let mut sidecar = None;
+    out::merge_into(path, |older| {
+        let folded =
+            tested_versions(summary, older, older_beside.as_deref(), incomplete).map_err(|error| older_file(path, &error))?;
+        warn(&folded.warnings);
+        sidecar = folded.sidecar;
+        Ok(folded.text)
+    })?;
+    match sidecar {
+        Some(text) => out::merge_into(&beside, |_| Ok(text)),
+        None => Ok(()),
     }
+}
+
+fn write_legs(summary: &Summary, folder: &Path) -> Result<(), Failure> {
+    for row in &summary.legs {
+        let path = folder.join(ci_data::leg_file_name(row));
+        out::replace(&path, ci_data::leg_lines(row).as_bytes())
+            .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    }
+    Ok(())
+}
+
+/// A source may be the shared file itself.
+fn print_due(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
+    let (files, sources): (Vec<String>, Vec<String>) =
+        sources(args).into_iter().partition(|source| source.ends_with(".json") && Path::new(source).is_file());
+    let mut tested = String::new();
+    for file in &files {
+        tested = fold_file(&tested, Path::new(file))?;
+    }
+    if !sources.is_empty() {
+        let summary = look(args, world, &sources)?;
+        warn(&summary.warnings);
+        let folded = tested_versions(&summary, Some(tested.as_bytes()), None, IncompleteRows::Row).map_err(Failure::usage)?;
+        tested = folded.text;
+    }
+    let platform = args.legs.platform.as_deref().unwrap_or_default();
+    let due = due(&tested, &args.due, platform).map_err(Failure::usage)?;
+    if args.json {
+        print(&format!("{}\n", serde_json::json!({ "v": 1, "platform": platform, "due": due })))?;
+    } else {
+        due.iter().try_for_each(|version| print(&format!("{version}\n")))?;
+    }
+    Ok(0)
+}
+
+fn fold_file(tested: &str, path: &Path) -> Result<String, Failure> {
+    let nothing = Summary { v: 1, generated_at: Wall(0), legs: Vec::new(), warnings: Vec::new() };
+    let bytes = super::asked::read_bounded(path, MAX_SHARED_BYTES)?;
+    let folded = tested_versions(&nothing, Some(tested.as_bytes()), Some(&bytes), IncompleteRows::Row);
+    folded.map(|folded| folded.text).map_err(|error| older_file(path, &error))
+}
+
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    if path.exists() { super::asked::read_bounded(path, MAX_SHARED_BYTES).map(Some) } else { Ok(None) }
+}
+
+fn older_file(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::usage(format!("{}: {error}", path.display())).hint("it was not written over; mend it or name another file with --out")
+}
+
+fn warn(warnings: &[String]) {
+    warnings.iter().for_each(|warning| eprintln!("ledger: warning: {warning}"));
 }
 
 /// The reader's clock as a test sets it.

@@ -38,9 +38,12 @@ impl Gate {
 
 /// Judges the newest attempt of every leg that exists or was planned.
 pub fn gate(summary: &Summary) -> Gate {
-    let of = |wanted: fn(&LegRow) -> bool| -> Vec<String> {
-        summary.legs.iter().filter(|row| wanted(row)).map(|row| format!("{} ({})", row.leg().key(), row.terminal)).collect()
+    let one_run = summary.legs.windows(2).all(|pair| pair[0].run_id == pair[1].run_id);
+    let name = |row: &LegRow| match one_run {
+        true => format!("{} ({})", row.leg().key(), row.terminal),
+        false => format!("{} of run {} ({})", row.leg().key(), row.run_id, row.terminal),
     };
+    let of = |wanted: fn(&LegRow) -> bool| -> Vec<String> { summary.legs.iter().filter(|row| wanted(row)).map(name).collect() };
     let failed = of(has_failed);
     if !failed.is_empty() {
         return Gate::Failed { legs: failed };
@@ -61,4 +64,64 @@ fn list(legs: &[String]) -> String {
     const SHOWN: usize = 8;
     let shown = legs.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
     if legs.len() > SHOWN { format!("{shown} and {} more", legs.len() - SHOWN) } else { shown }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::moment::Wall;
+    use crate::core::outcome::Terminal;
+    use crate::core::plan::parse_plan;
+    use crate::report::rerun::rerun;
+
+    fn leg(platform: &str, terminal: Terminal, conclusion: Option<Conclusion>, failed: u32) -> LegRow {
+        let mut row = LegRow::named(crate::core::ids::LegId {
+            run_id: "1".into(),
+            attempt: "1".into(),
+            platform: platform.into(),
+            target: "stable".into(),
+            shard: None,
+        });
+        (row.terminal, row.conclusion, row.files_failed) = (terminal, conclusion, failed);
+        row
+    }
+
+    fn code(legs: &[LegRow]) -> i32 {
+        gate(&summary(legs)).exit_code()
+    }
+
+    fn summary(legs: &[LegRow]) -> Summary {
+        Summary { v: 1, generated_at: Wall(0), legs: legs.to_vec(), warnings: Vec::new() }
+    }
+
+    #[test]
+    fn the_truth_table() {
+        use Conclusion::{Fail, Incomplete, Pass};
+        let pass = || leg("pass", Terminal::Complete, Some(Pass), 0);
+        let table = [
+            ("passed", leg("a", Terminal::Complete, Some(Pass), 0), 0, false),
+            ("failed", leg("a", Terminal::Complete, Some(Fail), 1), 1, false),
+            ("failed by its suite's word alone", leg("a", Terminal::Complete, Some(Fail), 0), 1, false),
+            ("stopped with a failure", leg("a", Terminal::Stopped, Some(Fail), 1), 1, false),
+            ("stopped by the budget", leg("a", Terminal::Stopped, Some(Incomplete), 0), 3, true),
+            ("lost", leg("a", Terminal::RunnerLost, Some(Incomplete), 0), 3, true),
+            ("lost after a failure", leg("a", Terminal::RunnerLost, Some(Incomplete), 1), 1, false),
+            ("cancelled", leg("a", Terminal::Cancelled, Some(Incomplete), 0), 3, true),
+            ("never started", leg("a", Terminal::NotStarted, Some(Incomplete), 0), 3, true),
+            ("attempted", leg("a", Terminal::AttemptedIncomplete, Some(Incomplete), 0), 3, true),
+            ("running", leg("a", Terminal::Running, None, 0), 3, false),
+            ("running after a failure", leg("a", Terminal::Running, None, 1), 1, false),
+        ];
+        for (what, row, exit, worth_a_rerun) in table {
+            assert_eq!(code(std::slice::from_ref(&row)), exit, "{what}");
+            assert_eq!(code(&[pass(), row.clone()]), exit, "{what}, beside a pass");
+            assert_eq!(code(&[row.clone(), leg("f", Terminal::Complete, Some(Fail), 1)]), 1, "{what}, beside a failure");
+            let plan = parse_plan(br#"[{"id":"a","label":"A","target":"stable","resolved":"7"}]"#).expect("a plan");
+            let again = rerun(&summary(&[pass(), row]), &plan);
+            let expect = r#"{"include":[{"id":"a","label":"A","resolved":"7","target":"stable"}]}"#;
+            assert_eq!(again.trim_end() == expect, worth_a_rerun, "{what}: {again}");
+            assert_eq!(again.trim_end() == r#"{"include":[]}"#, !worth_a_rerun, "{what}: {again}");
+        }
+        assert_eq!(code(&[]), 3, "no leg at all is no pass");
+    }
 }

@@ -56,8 +56,10 @@ pub fn places(source: &str, found: &mut Found) -> Result<Vec<Place>, SourceError
     }
     let path = Path::new(source);
     let metadata = std::fs::metadata(path).map_err(|error| SourceError::io(path, error))?;
+    let told = found.warnings.len();
     let places = if metadata.is_dir() { folder(path, found)? } else { file(path)?.into_iter().collect() };
-    if places.is_empty() { Err(SourceError::Empty { path: path.to_owned() }) } else { Ok(places) }
+    // A folder of which each file is damaged was told of, file by file.
+    if places.is_empty() && found.warnings.len() == told { Err(SourceError::Empty { path: path.to_owned() }) } else { Ok(places) }
 }
 
 /// Reads one place.

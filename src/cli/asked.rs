@@ -1,0 +1,113 @@
+//! The flags that say which legs are meant and what should exist, shared by the commands that read evidence.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::{Failure, World};
+use crate::core::ids::{Attempt, Platform, RunId, Target};
+use crate::core::job::{MAX_JOBS_BYTES, parse_listing};
+use crate::core::moment::Wall;
+use crate::core::plan::{MAX_PLAN_BYTES, PlannedLeg, parse_plan};
+use crate::core::row::Summary;
+use crate::source::assemble::{DEFAULT_JOB_NAME, Question, assemble};
+use crate::source::{self, Found};
+
+#[derive(Debug, Args)]
+pub struct LegArgs {
+    /// Only legs of this run; also the run that --plan and --jobs are of
+    #[arg(long, value_name = "ID")]
+    pub run_id: Option<String>,
+
+    /// Only legs of this attempt
+    #[arg(long, value_name = "N")]
+    pub attempt: Option<String>,
+
+    /// Only legs on this platform
+    #[arg(long, value_name = "NAME")]
+    pub platform: Option<String>,
+
+    /// Only legs of this target
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ExpectedArgs {
+    /// What should exist, so that a leg without a trace still has a row: {"include":[{id,label,target,resolved,shard?}]} or the array
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+
+    /// The CI service's job listing: an array, {"jobs":[…]}, or pages of these one after the other
+    #[arg(long, value_name = "FILE")]
+    pub jobs: Option<PathBuf>,
+
+    /// How a leg's job is named; {label}, {target}, {id}, {resolved} and {shard} are replaced
+    #[arg(long, value_name = "TEMPLATE", default_value = DEFAULT_JOB_NAME)]
+    pub job_name: String,
+
+    /// The step that runs the suite: whether it began tells a lost leg from one that never started
+    #[arg(long, value_name = "NAME")]
+    pub step_name: Option<String>,
+}
+
+impl LegArgs {
+    /// The question about these legs, with nothing known of what should exist.
+    pub fn question(&self, world: &World, now: Wall) -> Question {
+        Question {
+            run_id: self.run_id.as_deref().map(RunId::from),
+            attempt: self.attempt.as_deref().map(Attempt::from),
+            platform: self.platform.as_deref().map(Platform::from),
+            target: self.target.as_deref().map(Target::from),
+            default_run: world.environment.get("GITHUB_RUN_ID").map(RunId::from),
+            ..Question::everything(now)
+        }
+    }
+}
+
+impl ExpectedArgs {
+    /// Adds the plan and the jobs to a question.
+    pub fn expect(&self, question: &mut Question, found: &mut Found) -> Result<(), Failure> {
+        question.plan = self.read_plan()?;
+        if let Some(path) = &self.jobs {
+            let bytes = read_bounded(path, MAX_JOBS_BYTES)?;
+            let listing = parse_listing(&bytes).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+            if listing.skipped > 0 {
+                found.warn(format!("{}: {} entries are no jobs", path.display(), listing.skipped));
+            }
+            question.jobs = Some(listing.jobs);
+        }
+        question.job_name.clone_from(&self.job_name);
+        question.step_name.clone_from(&self.step_name);
+        Ok(())
+    }
+
+    pub fn read_plan(&self) -> Result<Vec<PlannedLeg>, Failure> {
+        let Some(path) = &self.plan else { return Ok(Vec::new()) };
+        let bytes = read_bounded(path, MAX_PLAN_BYTES)?;
+        parse_plan(&bytes).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+    }
+}
+
+/// Reads every source into `found` and puts it together.
+pub fn summarise(sources: &[String], question: &Question, mut found: Found) -> Result<Summary, Failure> {
+    for source in sources {
+        source::read(source, question, &mut found).map_err(|error| {
+            Failure::usage(error)
+                .hint("name a ledger folder, a ci-data folder, or a sink URL such as file:///path; `ledger report --help`")
+        })?;
+    }
+    Ok(assemble(found, question))
+}
+
+/// Reads a file that somebody else made. More than `most` bytes are refused before they are read.
+pub fn read_bounded(path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
+    use std::io::Read as _;
+    let wrong = |error: std::io::Error| Failure::usage(format!("{}: {error}", path.display()));
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).map_err(wrong)?.take(most as u64 + 1).read_to_end(&mut bytes).map_err(wrong)?;
+    if bytes.len() > most {
+        return Err(Failure::usage(format!("{}: it has more than {most} bytes", path.display())));
+    }
+    Ok(bytes)
+}
