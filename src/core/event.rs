@@ -9,6 +9,7 @@ use super::ids::{Attempt, Digest, Epoch, FilePath, LegId, Platform, RunId, Seq, 
 use super::moment::{Secs, Wall};
 use super::outcome::{Cleanup, Conclusion, Outcome, Scope, Status, StoppedBy};
 use super::process::{Evidence, Foreign, Leftover, ProcessId, TreeUse};
+use super::row::FileRow;
 use super::sample::HostSample;
 
 /// The version of the envelope and of every body in it.
@@ -148,6 +149,12 @@ pub struct PlannedFile {
     pub expect_s: Option<Secs>,
 }
 
+impl PlannedFile {
+    pub fn path(&self) -> FilePath {
+        FilePath::from_record(self.file.clone(), self.file_b64.as_deref())
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostInfo {
     pub hostname: Option<String>,
@@ -184,6 +191,9 @@ pub struct RunStarted {
     /// The epoch that this one continues (`--resume`).
     #[serde(default)]
     pub resumes: Option<Epoch>,
+    /// Records that the continued epoch left: this epoch does not run these files again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub carried: Vec<FileRow>,
     /// Legs of dead writers that were closed at this start, in words.
     #[serde(default)]
     pub recovered: Vec<String>,

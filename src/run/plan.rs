@@ -7,10 +7,13 @@ use crate::core::cap::{CapChoice, Policy};
 use crate::core::capfile::{Caps, CapsFile, CapsSource, MAX_CAPS_FILE_BYTES};
 use crate::core::event::PlannedFile;
 use crate::core::history::History;
-use crate::core::ids::{FilePath, RunId};
+use crate::core::ids::{Epoch, FilePath, LegId, RunId};
 use crate::core::moment::Secs;
+use crate::core::outcome::Outcome;
 use crate::core::plan::share;
+use crate::core::row::FileRow;
 use crate::settings::{self, RunSettings};
+use crate::source::ledger;
 
 /// One file of the plan.
 #[derive(Debug, Clone)]
@@ -26,6 +29,15 @@ pub struct Plan {
     /// Files times rounds; `None` with an open end.
     pub total: Option<u32>,
     pub warnings: Vec<String>,
+    /// The epoch that this run continues, with its records.
+    pub resumed: Option<Resumed>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Resumed {
+    pub leg: LegId,
+    pub epoch: Epoch,
+    pub carried: Vec<FileRow>,
 }
 
 impl Plan {
@@ -59,7 +71,8 @@ impl Plan {
         }
         let count = u32::try_from(files.len()).unwrap_or(u32::MAX);
         let total = settings.rounds.count.map(|rounds| count.saturating_mul(rounds));
-        Ok(Self { files, total, warnings })
+        let resumed = if settings.resume { Some(Resumed::find(settings, &files)?) } else { None };
+        Ok(Self { files, total, warnings, resumed })
     }
 
     pub fn events(&self) -> Vec<PlannedFile> {
@@ -74,10 +87,32 @@ impl Plan {
         self.files.iter().map(event).collect()
     }
 
+    /// Whether the continued epoch has a record of this file.
+    pub fn is_done(&self, index: u32, round: u32) -> bool {
+        let carried = self.resumed.iter().flat_map(|resumed| &resumed.carried);
+        carried.into_iter().any(|row| (row.index, row.round) == (index, round))
+    }
+
     /// Median time of what is left of a round after `done` files; `None` when a file has no history.
     pub fn expected_after(&self, done: usize) -> Option<Secs> {
         let left = self.files.get(done..)?;
         left.iter().try_fold(Secs::ZERO, |sum, file| Some(sum.saturating_add(file.choice.as_ref()?.expect?)))
+    }
+}
+
+impl Resumed {
+    fn find(settings: &RunSettings, files: &[Planned]) -> Result<Self, RunError> {
+        let nothing = |why: &str| RunError::Resume(format!("{why} in '{}'", settings.ledger.display()));
+        if !settings.ledger.exists() {
+            return Err(nothing("there is no ledger"));
+        }
+        let paths: Vec<FilePath> = files.iter().map(|file| file.path.clone()).collect();
+        let leg = ledger::resumable(&settings.ledger, &paths).map_err(RunError::History)?;
+        let leg = leg.ok_or_else(|| nothing("no unfinished leg with this plan is"))?;
+        let mut carried: Vec<FileRow> =
+            leg.files().iter().filter(|row| row.reported() && row.outcome != Some(Outcome::Cancelled)).cloned().collect();
+        carried.iter_mut().for_each(|row| row.evidence = None);
+        Ok(Self { leg: leg.id.clone(), epoch: leg.epoch.clone(), carried })
     }
 }
 
@@ -104,7 +139,7 @@ fn read_caps_file(path: &Path) -> Result<CapsFile, RunError> {
 
 /// What this machine's own ledgers say, frozen at the start. Nothing of the present run feeds its own caps.
 fn history(ledger: &Path, this_run: &RunId) -> Result<History, RunError> {
-    let legs = crate::source::ledger::past_legs(ledger).map_err(RunError::History)?;
+    let legs = ledger::past_legs(ledger).map_err(RunError::History)?;
     Ok(History::of(legs.iter().filter(|leg| leg.run_id != *this_run)))
 }
 

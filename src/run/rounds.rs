@@ -54,6 +54,9 @@ pub async fn run(session: &mut Session) {
                 break;
             }
             let planned = session.plan.files[position].clone();
+            if session.plan.is_done(planned.index, round) {
+                continue;
+            }
             turn(session, &planned, round, &mut carried).await;
         }
         round += 1;

@@ -12,6 +12,7 @@ use super::rounds::Ready;
 use crate::core::ending::{EndSignal, LoopState};
 use crate::core::event::{Body, Cancelled, FileRef, SinkDegraded, SinkRecovered, Suspended, SuspendedWhy};
 use crate::core::moment::{Moment, Secs};
+use crate::core::outcome::Outcome;
 use crate::core::redact::Redactor;
 use crate::core::sample::HostSample;
 use crate::core::watch::Watch;
@@ -94,6 +95,12 @@ impl Session {
             last_seen: now,
             ledger_error: None,
         }
+    }
+
+    /// Failures among the records that a resumed run carries on.
+    pub fn carried_failures(&self) -> u32 {
+        let carried = self.plan.resumed.iter().flat_map(|resumed| &resumed.carried);
+        u32::try_from(carried.filter(|row| row.outcome != Some(Outcome::Pass)).count()).unwrap_or(u32::MAX)
     }
 
     /// Records facts. A ledger that cannot be written ends the loop after the current file, with exit 5.

@@ -28,7 +28,7 @@ use crate::store::{LedgerFolder, Writer, WriterOptions};
 /// A sink that is required has this long for its first answer.
 const REQUIRED_WITHIN: Duration = Duration::from_secs(15);
 
-pub async fn begin(settings: RunSettings, plan: Plan, style: Style) -> Result<Session, RunError> {
+pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Result<Session, RunError> {
     let system = |what| move |source| RunError::System { what, source };
     // Signals first: whatever comes from here on is cancelled in order.
     let signals = Signals::listen().map_err(system("signals cannot be received"))?;
@@ -42,6 +42,9 @@ pub async fn begin(settings: RunSettings, plan: Plan, style: Style) -> Result<Se
     let recovered = recovery::recover(&folder).await.map_err(RunError::History)?;
     let now = clock::now();
     let epoch = Epoch::new(uuid::Uuid::now_v7().to_string());
+    if let Some(resumed) = &plan.resumed {
+        settings.identity.leg = resumed.leg.clone();
+    }
     let leg = settings.identity.leg.clone();
     let writer = Writer::create(&folder, leg.clone(), epoch.clone(), now.wall, WriterOptions::default())?;
     let backends = open_sinks(&settings, &epoch)?;
@@ -66,7 +69,8 @@ pub async fn begin(settings: RunSettings, plan: Plan, style: Style) -> Result<Se
         writer: identity::own_id(),
         deadline: settings.deadline,
         heartbeat_s: settings.heartbeat,
-        resumes: None,
+        resumes: plan.resumed.as_ref().map(|resumed| resumed.epoch.clone()),
+        carried: plan.resumed.as_ref().map(|resumed| resumed.carried.clone()).unwrap_or_default(),
         recovered: recovered.clone(),
         warnings: plan.warnings.clone(),
     };
@@ -85,6 +89,7 @@ pub async fn begin(settings: RunSettings, plan: Plan, style: Style) -> Result<Se
         first_owner,
     };
     let mut session = Session::new(parts, now);
+    session.state.files_failed = session.carried_failures();
     let sample = session.sample();
     let bodies = vec![
         session.redacted(Body::RunStarted(Box::new(started))),

@@ -7,7 +7,7 @@ use crate::core::classify::{Trace, Writer};
 use crate::core::event::{Envelope, HostInfo};
 use crate::core::fold::Leg;
 use crate::core::history::PastLeg;
-use crate::core::ids::Seq;
+use crate::core::ids::{FilePath, Seq};
 use crate::core::row::Head;
 use crate::host::identity;
 use crate::store::{Event, LedgerFolder, Reader, StoreError, is_writer_alive};
@@ -94,6 +94,21 @@ pub fn unfinished(path: &Path) -> Result<Option<Unfinished>, StoreError> {
     let alive = is_writer_alive(path);
     let leg = fold(path, &mut Found::default())?;
     Ok(leg.map(|leg| Unfinished { writer: writer(alive, &leg), leg }))
+}
+
+/// The newest leg of the folder that has exactly these files in its plan, has not finished its loop, and has no living writer.
+pub fn resumable(path: &Path, files: &[FilePath]) -> Result<Option<Leg>, StoreError> {
+    let databases = LedgerFolder::open(path)?.databases()?;
+    for database in databases.iter().rev().filter(|database| database.identity.is_ok() && !is_writer_alive(&database.path)) {
+        let Some(leg) = fold(&database.path, &mut Found::default())? else { continue };
+        let same_plan = leg.started.plan.len() == files.len()
+            && leg.started.plan.iter().zip(files).all(|(planned, file)| planned.path() == *file);
+        if same_plan {
+            // Only the newest leg of this plan counts: one that came to its end is not gone back behind.
+            return Ok(Some(leg).filter(|leg| !leg.row().loop_finished));
+        }
+    }
+    Ok(None)
 }
 
 /// What the newest ended legs of a folder teach about cost. A folder that is not there teaches nothing.

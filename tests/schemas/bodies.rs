@@ -167,6 +167,7 @@ fn run_started() -> RunStarted {
         deadline: Some(START),
         heartbeat_s: Secs::from_secs(30),
         resumes: Some(Epoch::from("d")),
+        carried: Vec::new(),
         recovered: vec!["run 1".to_owned()],
         warnings: Vec::new(),
     }
