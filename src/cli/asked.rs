@@ -10,6 +10,7 @@ use crate::core::job::{MAX_JOBS_BYTES, parse_listing};
 use crate::core::moment::Wall;
 use crate::core::plan::{MAX_PLAN_BYTES, PlannedLeg, parse_plan};
 use crate::core::row::Summary;
+use crate::sink::Variables;
 use crate::source::assemble::{DEFAULT_JOB_NAME, Question, assemble};
 use crate::source::{self, Found};
 
@@ -60,6 +61,7 @@ impl LegArgs {
             platform: self.platform.as_deref().map(Platform::from),
             target: self.target.as_deref().map(Target::from),
             default_run: world.environment.get("GITHUB_RUN_ID").map(RunId::from),
+            variables: Variables::of(world.environment.variables()),
             ..Question::everything(now)
         }
     }

@@ -93,7 +93,7 @@ pub fn main() -> ExitCode {
         Command::Reap(args) => reap::run(&args),
         Command::Doctor(args) => doctor::run(&args, &world),
         Command::Report(args) => report::run(&args, &world),
-        Command::Verify(args) => verify::run(&args),
+        Command::Verify(args) => verify::run(&args, &world),
         Command::Schema(args) => schema::run(&args),
     };
     match result {

@@ -138,6 +138,7 @@ fn look(args: &ReportArgs, world: &World, sources: &[String]) -> Result<Summary,
     loop {
         let mut found = Found::default();
         let mut question = args.legs.question(world, set_clock.unwrap_or_else(|| clock::now().wall));
+        question.set_clock = set_clock;
         args.expected.expect(&mut question, &mut found)?;
         let summary = summarise(sources, &question, found)?;
         let running = summary.legs.iter().any(|leg| leg.terminal == TerminalClass::Running);

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
-use super::{Failure, print};
+use super::{Failure, World, print};
 use crate::host::clock;
-use crate::sink::Narrow;
+use crate::sink::{Narrow, Variables};
 use crate::source::{self, sink};
 use crate::store::{LedgerFolder, Verdict, verify};
 
@@ -33,8 +33,9 @@ struct Checked {
     notes: Vec<String>,
 }
 
-pub fn run(args: &VerifyArgs) -> Result<i32, Failure> {
-    let checked = if source::is_sink(&args.source) { check_sink(&args.source)? } else { check_path(Path::new(&args.source))? };
+pub fn run(args: &VerifyArgs, world: &World) -> Result<i32, Failure> {
+    let checked =
+        if source::is_sink(&args.source) { check_sink(&args.source, world)? } else { check_path(Path::new(&args.source))? };
     if checked.is_empty() {
         return Err(Failure::usage(format!("{}: there is no ledger in it", args.source)));
     }
@@ -80,9 +81,10 @@ fn check_database(path: &Path) -> Checked {
     Checked { source: path.display().to_string(), verdict, last_seq: verified.head.seq.0, why, notes: verified.notes }
 }
 
-fn check_sink(url: &str) -> Result<Vec<Checked>, Failure> {
+fn check_sink(url: &str, world: &World) -> Result<Vec<Checked>, Failure> {
     let runtime = source::runtime().map_err(Failure::usage)?;
-    let epochs = runtime.block_on(sink::verify(url, &Narrow::default(), clock::now().wall)).map_err(Failure::usage)?;
+    let narrow = Narrow { variables: Variables::of(world.environment.variables()), ..Narrow::default() };
+    let epochs = runtime.block_on(sink::verify(url, &narrow, clock::now().wall)).map_err(Failure::usage)?;
     let checked = |epoch: sink::SinkVerified| {
         let verdict = match (&epoch.broken, epoch.ended) {
             (Some(_), _) => "broken",

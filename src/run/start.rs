@@ -110,7 +110,13 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
 }
 
 fn open_sinks(settings: &RunSettings, epoch: &Epoch) -> Result<Vec<Box<dyn Backend>>, RunError> {
-    let context = SinkContext { leg: settings.identity.leg.clone(), epoch: epoch.clone() };
+    let context = SinkContext {
+        leg: settings.identity.leg.clone(),
+        epoch: epoch.clone(),
+        sha: settings.identity.sha.clone(),
+        legs: settings.identity.legs,
+        variables: settings.variables.clone(),
+    };
     settings.sinks.iter().map(|url| sink::open(url, &context).map_err(RunError::Sink)).collect()
 }
 

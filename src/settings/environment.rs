@@ -35,6 +35,12 @@ impl Environment {
         names.iter().find_map(|name| self.get(name))
     }
 
+    /// A copy for the sinks.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let text = |(name, value): (&OsString, &OsString)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()));
+        self.variables.iter().filter_map(text).collect()
+    }
+
     pub fn is_true(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| !matches!(value, "0" | "false" | "no" | "off"))
     }

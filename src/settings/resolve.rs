@@ -13,6 +13,7 @@ use crate::core::moment::{Moment, Secs, Wall, parse_duration};
 use crate::core::outcome::Scope;
 use crate::core::pattern::Patterns;
 use crate::core::scan::{RuleError, Rules};
+use crate::sink::Variables;
 
 const SETTINGS_FILE: &str = "ledger.toml";
 const CAPS_FILE: &str = "ledger-caps.json";
@@ -101,6 +102,8 @@ pub struct RunSettings {
     pub without_mechanism: Vec<String>,
     pub dry_run: bool,
     pub secrets: Vec<Vec<u8>>,
+    /// Where the sinks find credentials and addresses.
+    pub variables: Variables,
     pub is_ci: bool,
     pub actions: Option<ActionsFiles>,
 }
@@ -189,6 +192,7 @@ pub fn resolve_run(flags: RunFlags, env: &Environment, folder: &Path, now: Momen
         without_mechanism: flags.without_mechanism,
         dry_run: flags.dry_run,
         secrets: env.secrets(),
+        variables: Variables::of(env.variables()),
         is_ci: env.is_ci(),
         actions,
     })

@@ -24,9 +24,13 @@ pub async fn check(url: &str, context: &SinkContext, now: Wall) -> Result<FoundL
 
     let differs =
         |what: &str| SinkError::new(backend.url(), Trouble::Refused, format!("{what} does not read back as it was written"));
-    let source = open_source(url)?;
-    let narrow =
-        Narrow { run_id: Some(context.leg.run_id.clone()), attempt: Some(context.leg.attempt.clone()), ..Narrow::default() };
+    let source = open_source(url, &context.variables)?;
+    let narrow = Narrow {
+        run_id: Some(context.leg.run_id.clone()),
+        attempt: Some(context.leg.attempt.clone()),
+        variables: context.variables.clone(),
+        ..Narrow::default()
+    };
     let found = source.legs(&narrow, now).await?.pop().ok_or_else(|| differs("the leg"))?;
     if found.marker.as_ref().is_none_or(|there| there.bytes != marker) {
         return Err(differs("the marker"));

@@ -18,6 +18,7 @@ mod layout;
 mod source;
 mod state;
 mod task;
+mod variables;
 
 use async_trait::async_trait;
 
@@ -30,12 +31,25 @@ pub use error::{SinkError, Trouble};
 pub use file::{FileSink, FileSource};
 pub use flusher::{Backlog, Flusher, FlusherOptions, Patience, RenderMarker, SinkNews};
 pub use source::{FoundLeg, FoundMarker, Narrow, Source, open_source};
+pub use variables::Variables;
 
 /// Whose evidence a sink receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkContext {
     pub leg: LegId,
     pub epoch: Epoch,
+    /// The commit, where it is known.
+    pub sha: Option<String>,
+    /// How many legs share the service's budget of requests.
+    pub legs: u32,
+    /// Where credentials and addresses come from.
+    pub variables: Variables,
+}
+
+impl SinkContext {
+    pub fn new(leg: LegId, epoch: Epoch) -> Self {
+        Self { leg, epoch, sha: None, legs: 1, variables: Variables::default() }
+    }
 }
 
 /// What a backend can take.

@@ -7,7 +7,7 @@ use crate::core::moment::{Secs, Wall};
 
 use super::error::SinkError;
 use super::file::FileSource;
-use super::{scheme, unknown_scheme};
+use super::{Variables, scheme, unknown_scheme};
 
 /// A marker over this is not read: it comes from outside, and an honest one has at most 64 KiB.
 pub const MAX_MARKER_BYTES: u64 = 1024 * 1024;
@@ -21,6 +21,10 @@ pub struct Narrow {
     pub attempt: Option<Attempt>,
     pub platform: Option<Platform>,
     pub target: Option<Target>,
+    /// The reader's clock, where it was set by hand: then a marker's age is counted to it, and not to the sink's own clock.
+    pub set_clock: Option<Wall>,
+    /// Where credentials and addresses come from.
+    pub variables: Variables,
 }
 
 /// One epoch of a leg that has left something in the sink. What it says is from outside and unchecked.
@@ -55,7 +59,7 @@ pub trait Source: Send {
 }
 
 /// Opens the sink that a URL names, for reading.
-pub fn open_source(url: &str) -> Result<Box<dyn Source>, SinkError> {
+pub fn open_source(url: &str, _variables: &Variables) -> Result<Box<dyn Source>, SinkError> {
     match scheme(url) {
         "file" => Ok(Box::new(FileSource::new(url)?)),
         other => Err(unknown_scheme(url, other)),

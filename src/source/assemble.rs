@@ -12,6 +12,7 @@ use crate::core::moment::Wall;
 use crate::core::outcome::{Conclusion, Outcome, Terminal};
 use crate::core::plan::PlannedLeg;
 use crate::core::row::{LegRow, OtherEpoch, REPORT_VERSION, Summary};
+use crate::sink::Variables;
 
 /// What is asked of the evidence.
 #[derive(Debug, Clone)]
@@ -33,6 +34,10 @@ pub struct Question {
     /// Whether samples along a leg are wanted. An archive keeps none in its summaries and folds its events again for them.
     pub samples: bool,
     pub now: Wall,
+    /// `now`, where it was set by hand and is not the clock's.
+    pub set_clock: Option<Wall>,
+    /// Where a sink's credentials and addresses come from.
+    pub variables: Variables,
 }
 
 /// How public projects name the job of a leg.
@@ -69,6 +74,8 @@ impl Question {
             step_name: None,
             samples: false,
             now,
+            set_clock: None,
+            variables: Variables::default(),
         }
     }
 

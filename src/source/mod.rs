@@ -55,6 +55,8 @@ pub fn narrow(question: &assemble::Question) -> Narrow {
         attempt: question.attempt.clone(),
         platform: question.platform.clone(),
         target: question.target.clone(),
+        set_clock: question.set_clock,
+        variables: question.variables.clone(),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::sink::{FoundLeg, Narrow, SinkError, Source, open_source};
 
 /// Reads every leg that is asked for.
 pub async fn read(url: &str, narrow: &Narrow, now: Wall, found: &mut Found) -> Result<(), SinkError> {
-    let sink = open_source(url)?;
+    let sink = open_source(url, &narrow.variables)?;
     for leg in sink.legs(narrow, now).await? {
         if let Some(evidence) = evidence_of(sink.as_ref(), &leg, found).await {
             found.evidence.push(evidence);
@@ -127,7 +127,7 @@ pub struct SinkVerified {
 
 /// Follows the chain of every epoch that the sink holds.
 pub async fn verify(url: &str, narrow: &Narrow, now: Wall) -> Result<Vec<SinkVerified>, SinkError> {
-    let sink = open_source(url)?;
+    let sink = open_source(url, &narrow.variables)?;
     let mut verified = Vec::new();
     for place in sink.legs(narrow, now).await? {
         verified.push(verify_one(sink.as_ref(), &place).await?);

@@ -11,14 +11,14 @@ use ci_ledger::core::ids::{Digest, Epoch, Seq};
 use ci_ledger::core::moment::{Secs, Wall};
 use ci_ledger::sink::{
     self, Backend, Backlog, Batch, Capabilities, Flusher, FlusherOptions, Narrow, Patience, SinkContext, SinkError, SinkNews,
-    Takes, Trouble,
+    Takes, Trouble, Variables,
 };
 use ci_ledger::store::LedgerFolder;
 
 use super::events::{START, leg, moment, needed, run_finished, writer};
 
 fn context() -> SinkContext {
-    SinkContext { leg: leg(), epoch: Epoch::from("e") }
+    SinkContext::new(leg(), Epoch::from("e"))
 }
 
 fn event(seq: u64) -> Stored {
@@ -316,7 +316,7 @@ async fn a_leg_goes_out_to_a_folder_and_comes_home_whole() {
     assert_eq!((states[0].sent, states[0].unsent, states[0].degraded), (5, 0, false), "{states:?}");
     ledger.close().await.unwrap();
 
-    let source = sink::open_source(&url).unwrap();
+    let source = sink::open_source(&url, &Variables::default()).unwrap();
     let now =
         Wall(std::fs::metadata(dir.path()).unwrap().modified().unwrap().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis()
             as i64);
@@ -371,7 +371,7 @@ async fn two_writers_of_one_epoch_are_fenced_and_equal_content_is_success() {
     let mut third = sink::open(&url, &other).unwrap();
     assert_eq!(third.position().await.unwrap(), Seq(0));
     third.send(&batch("{\"seq\":1,\"other\":1}")).await.unwrap();
-    let found = sink::open_source(&url).unwrap().legs(&Narrow::default(), Wall(0)).await.unwrap();
+    let found = sink::open_source(&url, &Variables::default()).unwrap().legs(&Narrow::default(), Wall(0)).await.unwrap();
     assert_eq!(found.len(), 2);
 }
 

@@ -46,7 +46,7 @@ async fn child_that_sends() {
     let ledger = LedgerFolder::create(&root.join(".ledger")).unwrap();
     let writer = Writer::create(&ledger, leg(), Epoch::from("e"), START, WriterOptions::default()).unwrap();
     let url = url::Url::from_directory_path(root.join("sink")).unwrap().to_string();
-    let backend = sink::open(&url, &SinkContext { leg: leg(), epoch: Epoch::from("e") }).unwrap();
+    let backend = sink::open(&url, &SinkContext::new(leg(), Epoch::from("e"))).unwrap();
     let current = Arc::new(AtomicU64::new(0));
     let shown = Arc::clone(&current);
     let render: RenderMarker = Arc::new(move |_, _| shown.load(Ordering::SeqCst).to_string().into_bytes());
@@ -79,7 +79,7 @@ async fn after_a_kill_the_marker_names_the_file_that_runs_or_the_one_that_was_ab
         let mut child = start_child("child_that_sends", dir.path());
         let running = kill_after(&mut child, transactions * 3);
         let url = url::Url::from_directory_path(dir.path().join("sink")).unwrap().to_string();
-        let found = match sink::open_source(&url).unwrap().legs(&Narrow::default(), START).await {
+        let found = match sink::open_source(&url, &Default::default()).unwrap().legs(&Narrow::default(), START).await {
             Ok(found) => found,
             Err(error) if running == 0 => {
                 eprintln!("killed before anything was sent: {error}");
