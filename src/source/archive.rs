@@ -149,7 +149,7 @@ impl Importing {
         let runtime = runtime()?;
         runtime.block_on(super::sink::read_markers(url, &narrow(question), question.now, &mut rows))?;
         self.put(rows, question.now, found)?;
-        let source = open_source(url)?;
+        let source = open_source(url, &question.variables)?;
         for place in runtime.block_on(source.legs(&narrow(question), question.now))? {
             let mut adding: Option<Adding> = None;
             let mut unreadable = 0u64;

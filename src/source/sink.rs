@@ -26,7 +26,7 @@ pub async fn read(url: &str, narrow: &Narrow, now: Wall, found: &mut Found) -> R
 
 /// The markers alone, for an import that keeps the events as they are.
 pub async fn read_markers(url: &str, narrow: &Narrow, now: Wall, found: &mut Found) -> Result<(), SinkError> {
-    let sink = open_source(url)?;
+    let sink = open_source(url, &narrow.variables)?;
     for mut leg in sink.legs(narrow, now).await? {
         leg.segments.clear();
         if let Some(evidence) = evidence_of(sink.as_ref(), &leg, found).await {
