@@ -114,7 +114,7 @@ fn boundary(dir: &Path) {
     let folder = LedgerFolder::create(&dir.join(".ledger")).unwrap();
     let writer = open(&folder, "boundary");
     let url = url::Url::from_directory_path(dir.join("sink")).unwrap().to_string();
-    let backend = sink::open(&url, &SinkContext { leg: leg(), epoch: Epoch::from("boundary") }).unwrap();
+    let backend = sink::open(&url, &SinkContext::new(leg(), Epoch::from("boundary"))).unwrap();
     let marker = vec![b'x'; 8 * 1024];
     let render: RenderMarker = Arc::new(move |_, _| marker.clone());
     let options = FlusherOptions { backlog: Arc::new(NoBacklog), render, heartbeat: Secs::from_secs(30) };
