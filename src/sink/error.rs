@@ -34,3 +34,20 @@ impl SinkError {
         Self::new(url, Trouble::Retryable { after: None }, detail)
     }
 }
+
+/// What a service says about itself may be a page of HTML: one line of it is enough.
+const DETAIL_BYTES: usize = 300;
+
+/// A service's words as one short line.
+pub(super) fn bounded(text: &str) -> String {
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = line.chars().filter(|c| !c.is_control()).collect();
+    if line.len() <= DETAIL_BYTES {
+        return line;
+    }
+    let mut end = DETAIL_BYTES;
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", &line[..end])
+}

@@ -56,7 +56,7 @@ impl Backend for FileSink {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { takes: Takes::EventsAndMarker, marker_bytes: MARKER_BYTES, interval: Secs::ZERO }
+        Capabilities { takes: Takes::EventsAndMarker, marker_bytes: MARKER_BYTES, interval: Secs::ZERO, burst: 0 }
     }
 
     async fn position(&mut self) -> Result<Seq, SinkError> {

@@ -14,7 +14,9 @@ mod check;
 mod error;
 mod file;
 mod flusher;
+mod http;
 mod layout;
+mod object;
 mod source;
 mod state;
 mod task;
@@ -30,6 +32,7 @@ pub use check::check;
 pub use error::{SinkError, Trouble};
 pub use file::{FileSink, FileSource};
 pub use flusher::{Backlog, Flusher, FlusherOptions, Patience, RenderMarker, SinkNews};
+pub use object::{ObjectSink, ObjectSource};
 pub use source::{FoundLeg, FoundMarker, Narrow, Source, open_source};
 pub use variables::Variables;
 
@@ -58,9 +61,10 @@ pub struct Capabilities {
     pub takes: Takes,
     /// Longest marker, in bytes.
     pub marker_bytes: usize,
-    /// Shortest time between two writes that the service wants. Zero for a sink that is written at every boundary: only such a sink is
-    /// worth waiting for.
+    /// Shortest time between two writes that the service wants, in the long run. Zero for a sink that takes every write.
     pub interval: Secs,
+    /// How many boundaries may go out at once ahead of the interval; one more comes back with each interval.
+    pub burst: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +106,7 @@ pub trait Backend: Send {
 pub fn open(url: &str, context: &SinkContext) -> Result<Box<dyn Backend>, SinkError> {
     match scheme(url) {
         "file" => Ok(Box::new(FileSink::new(url, context)?)),
+        "s3" | "gs" | "az" => Ok(Box::new(ObjectSink::new(url, context)?)),
         other => Err(unknown_scheme(url, other)),
     }
 }

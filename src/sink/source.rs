@@ -7,6 +7,7 @@ use crate::core::moment::{Secs, Wall};
 
 use super::error::SinkError;
 use super::file::FileSource;
+use super::object::ObjectSource;
 use super::{Variables, scheme, unknown_scheme};
 
 /// A marker over this is not read: it comes from outside, and an honest one has at most 64 KiB.
@@ -59,9 +60,10 @@ pub trait Source: Send {
 }
 
 /// Opens the sink that a URL names, for reading.
-pub fn open_source(url: &str, _variables: &Variables) -> Result<Box<dyn Source>, SinkError> {
+pub fn open_source(url: &str, variables: &Variables) -> Result<Box<dyn Source>, SinkError> {
     match scheme(url) {
         "file" => Ok(Box::new(FileSource::new(url)?)),
+        "s3" | "gs" | "az" => Ok(Box::new(ObjectSource::new(url, variables)?)),
         other => Err(unknown_scheme(url, other)),
     }
 }

@@ -107,7 +107,7 @@ impl Backend for Scripted {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { takes: self.takes, marker_bytes: 1000, interval: self.interval }
+        Capabilities { takes: self.takes, marker_bytes: 1000, interval: self.interval, burst: 0 }
     }
 
     async fn position(&mut self) -> Result<Seq, SinkError> {
