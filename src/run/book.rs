@@ -34,7 +34,7 @@ pub enum BookError {
 
 pub struct Book {
     writer: Writer,
-    flusher: Flusher,
+    flusher: Arc<Flusher>,
     news: mpsc::Receiver<SinkNews>,
     /// What the sinks draw their markers from.
     newest: Arc<Mutex<Option<Arc<Leg>>>>,
@@ -54,7 +54,7 @@ impl Book {
         };
         let backlog = Arc::new(Ledger { path: writer.path().to_owned() });
         let (flusher, news) = Flusher::start(backends, FlusherOptions { backlog, render: Arc::new(render), heartbeat })?;
-        Ok(Self { writer, flusher, news, newest, leg: None, head: Seq(0), dropped: 0 })
+        Ok(Self { writer, flusher: Arc::new(flusher), news, newest, leg: None, head: Seq(0), dropped: 0 })
     }
 
     /// Records what has happened. When this returns, the events are durable and on their way to the sinks.
@@ -113,9 +113,15 @@ impl Book {
         }
     }
 
-    /// Sends what is left, bounded, and says what each sink has.
-    pub async fn settle(&self) -> Vec<SinkState> {
-        self.flusher.settle(Patience::default()).await
+    /// News that are here already.
+    pub fn news_so_far(&mut self) -> Vec<SinkNews> {
+        std::iter::from_fn(|| self.news.try_recv().ok()).collect()
+    }
+
+    /// Sends what is left, bounded, and says what each sink has. The ledger may be written meanwhile.
+    pub fn settle(&self, patience: Patience) -> impl Future<Output = Vec<SinkState>> + use<> {
+        let flusher = Arc::clone(&self.flusher);
+        async move { flusher.settle(patience).await }
     }
 
     pub async fn close(self) -> Result<(), StoreError> {

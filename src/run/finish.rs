@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use super::session::Session;
 use crate::core::classify::{self, Facts, Trace, Writer};
-use crate::core::event::{Body, HostSampled, LoopFinished, RunFinished, SampledAt};
+use crate::core::event::{Body, HostSampled, LoopFinished, RunFinished, SampledAt, SinkState};
 use crate::core::row::{LegRow, REPORT_VERSION, Summary};
 use crate::host::clock;
+use crate::host::signals::Signal;
 use crate::report::{github, markdown, table};
+use crate::sink::Patience;
 
 /// How long the console may take for its last lines.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -19,12 +21,12 @@ const STEP_SUMMARY_BYTES: usize = 1 << 20;
 
 pub async fn end(mut session: Session) -> i32 {
     record_loop(&mut session).await;
-    let sinks = session.book.settle().await;
+    let sinks = settle(&mut session).await;
     let exit_code = session.state.exit_code();
     let finished = RunFinished { exit_code, sinks, dropped: session.book.dropped() };
     let finished = session.redacted(Body::RunFinished(finished));
     session.record(vec![finished]).await;
-    session.book.settle().await;
+    session.book.settle(patience(&session)).await;
     // The last write may be the one that failed.
     let exit_code = session.state.exit_code();
     if let Some(row) = row(&session) {
@@ -35,6 +37,38 @@ pub async fn end(mut session: Session) -> i32 {
         tracing::warn!(%error, "the ledger was not closed in order");
     }
     exit_code
+}
+
+/// Sends what is left. Heartbeats go on meanwhile, and a signal shortens the wait.
+async fn settle(session: &mut Session) -> Vec<SinkState> {
+    let mut settled = Box::pin(session.book.settle(patience(session)));
+    let states = loop {
+        let until_beat = session.until_beat(clock::now()).duration();
+        tokio::select! {
+            states = &mut settled => break states,
+            signal = session.signals.next() => {
+                // The loop's own record is written: a signal now cancels nothing, it only asks to be quick.
+                if let Signal::End(_) = signal {
+                    session.in_a_hurry = true;
+                    settled = Box::pin(session.book.settle(patience(session)));
+                }
+            }
+            () = tokio::time::sleep(until_beat) => session.beat().await,
+        }
+    };
+    for news in session.book.news_so_far() {
+        session.sink_news(news).await;
+    }
+    states
+}
+
+/// A hosted runner that has cancelled a job kills it after 10 s in all.
+fn patience(session: &Session) -> Patience {
+    if session.in_a_hurry || session.state.signal.is_some() {
+        Patience { total: Duration::from_secs(2), ..Patience::default() }
+    } else {
+        Patience::default()
+    }
 }
 
 /// Gives back what a run held that never began.

@@ -50,6 +50,7 @@ pub async fn run(session: &mut Session) {
     let mut round = 1;
     while !session.state.must_stop() && round_is_due(session, round, began) {
         for position in 0..session.plan.files.len() {
+            session.look_for_signals().await;
             if session.state.must_stop() {
                 break;
             }

@@ -10,7 +10,7 @@ use super::output::Output;
 use super::plan::Plan;
 use super::rounds::Ready;
 use crate::core::ending::{EndSignal, LoopState};
-use crate::core::event::{Body, Cancelled, FileRef, SinkDegraded, SinkRecovered, Suspended, SuspendedWhy};
+use crate::core::event::{Body, Cancelled, FileRef, Heartbeat, SinkDegraded, SinkRecovered, Suspended, SuspendedWhy};
 use crate::core::moment::{Moment, Secs};
 use crate::core::outcome::Outcome;
 use crate::core::redact::Redactor;
@@ -18,7 +18,7 @@ use crate::core::sample::HostSample;
 use crate::core::watch::Watch;
 use crate::host::clock;
 use crate::host::sampler::Sampler;
-use crate::host::signals::{Signals, stop_self};
+use crate::host::signals::{Signal, Signals, stop_self};
 use crate::host::table::SharedTable;
 use crate::host::tree::Mechanism;
 use crate::report::style::Style;
@@ -51,6 +51,8 @@ pub struct Session {
     pub deadline_mono_ms: Option<u64>,
     last_beat: Moment,
     last_seen: Moment,
+    /// Somebody wants ledger to end soon.
+    pub in_a_hurry: bool,
     /// Why the ledger could not be written, the first time.
     pub ledger_error: Option<String>,
 }
@@ -93,6 +95,7 @@ impl Session {
             deadline_mono_ms,
             last_beat: now,
             last_seen: now,
+            in_a_hurry: false,
             ledger_error: None,
         }
     }
@@ -144,6 +147,25 @@ impl Session {
 
     pub fn beaten(&mut self, now: Moment) {
         self.last_beat = now;
+    }
+
+    /// A sign of life where no file runs: during shutdown.
+    pub async fn beat(&mut self) {
+        self.beaten(clock::now());
+        let sample = self.sample();
+        let beat = Heartbeat { file: None, elapsed_s: None, cap_s: None, sample, last_output: None, evidence: None };
+        self.record(vec![Body::Heartbeat(Box::new(beat))]).await;
+    }
+
+    /// A signal that came while nothing was waited for ends the run before another file starts.
+    pub async fn look_for_signals(&mut self) {
+        while let Ok(signal) = tokio::time::timeout(Duration::ZERO, self.signals.next()).await {
+            match signal {
+                Signal::End(signal) if self.state.signal.is_none() => self.cancelled(signal, None).await,
+                Signal::End(_) | Signal::Continue => {}
+                Signal::Stop => self.stop_until_continued().await,
+            }
+        }
     }
 
     /// How much time the deadline leaves.
