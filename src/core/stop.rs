@@ -396,9 +396,10 @@ impl Stop {
         }
         let (mut fresh, mut again) = (Vec::new(), Vec::new());
         for seen in live {
-            let Some(track) = self.tracks.get_mut(&seen.id).filter(|track| !track.refused) else { continue };
+            let Some(track) = self.tracks.get_mut(&seen.id) else { continue };
             track.outlived = true;
             match track.killed {
+                _ if track.refused => continue,
                 None => fresh.push(seen.id),
                 Some(at) if now.saturating_sub(at) >= KILL_AGAIN.millis() => again.push(seen.id),
                 Some(_) => continue,
@@ -456,3 +457,6 @@ fn fate(track: &Track, survived: bool) -> Fate {
         () => Fate::Exited,
     }
 }
+
+#[cfg(test)]
+mod tests;

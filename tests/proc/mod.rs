@@ -7,5 +7,6 @@ mod escapes;
 mod mechanisms;
 mod owner;
 mod pausing;
+mod privileges;
 mod qemu;
 mod strangers;

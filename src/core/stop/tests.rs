@@ -1,0 +1,311 @@
+use super::*;
+
+fn id(pid: i32) -> ProcessId {
+    ProcessId { pid, start: u64::from(pid.unsigned_abs()) }
+}
+
+fn seen(pid: i32, activity: Activity, role: Role) -> Seen {
+    Seen { id: id(pid), ours_by: OursBy::Subreaper, activity, role }
+}
+
+fn leader() -> Seen {
+    seen(1, Activity::Running, Role::Leader)
+}
+
+fn other(pid: i32) -> Seen {
+    seen(pid, Activity::Running, Role::Other)
+}
+
+fn whole(seen: &[Seen]) -> Input {
+    Input::Scanned(Scan { seen: seen.to_vec(), incomplete: None })
+}
+
+fn unsure() -> Input {
+    Input::Scanned(Scan { seen: Vec::new(), incomplete: Some("no list".to_owned()) })
+}
+
+/// One step per row: at this time, this input, and what is done then. Only the last effect of a row may be `Done`.
+fn check(order: StopOrder, script: &[(u64, Input, &str)]) -> Option<Verdict> {
+    let mut stop = Stop::new(order);
+    let mut verdict = None;
+    for (at, input, wanted) in script {
+        let effects = stop.step(*at, input.clone());
+        let shown: Vec<String> = effects.iter().map(show).collect();
+        assert_eq!(shown.join(" "), *wanted, "at {at} ms after {input:?}");
+        if let Some(Effect::Done(done)) = effects.into_iter().last() {
+            verdict = Some(done);
+        }
+    }
+    verdict
+}
+
+fn show(effect: &Effect) -> String {
+    let list = |ids: &[ProcessId]| ids.iter().map(|id| id.pid.to_string()).collect::<Vec<_>>().join(",");
+    match effect {
+        Effect::Scan => "scan".to_owned(),
+        Effect::Term(ids) => format!("term:{}", list(ids)),
+        Effect::Freeze(ids, Reach::Whole) => format!("freeze:{}", list(ids)),
+        Effect::Freeze(ids, Reach::Named) => format!("freeze-only:{}", list(ids)),
+        Effect::Kill(ids, Reach::Whole) => format!("kill:{}", list(ids)),
+        Effect::Kill(ids, Reach::Named) => format!("kill-only:{}", list(ids)),
+        Effect::WaitUntil(at) => format!("wait:{at}"),
+        Effect::Done(verdict) => format!("{:?}", verdict.cleanup).to_lowercase(),
+    }
+}
+
+fn five_seconds() -> StopOrder {
+    StopOrder::ask(Secs::from_secs(5))
+}
+
+fn fates(verdict: Option<Verdict>) -> Vec<(i32, Fate)> {
+    verdict.expect("it has ended").ends.iter().map(|end| (end.id.pid, end.fate)).collect()
+}
+
+#[test]
+fn a_clean_file_costs_two_scans_and_no_wait() {
+    let verdict = check(five_seconds(), &[(0, Input::Begin, "scan"), (0, whole(&[]), "scan"), (0, whole(&[]), "clean")]).unwrap();
+    assert!(verdict.ends.is_empty() && !verdict.escalated && verdict.notes.is_empty());
+}
+
+#[test]
+fn somebody_elses_zombie_is_no_survivor() {
+    let zombie = seen(9, Activity::Zombie, Role::Other);
+    check(five_seconds(), &[(0, Input::Begin, "scan"), (0, whole(&[zombie]), "scan"), (0, whole(&[zombie]), "clean")]);
+}
+
+#[test]
+fn the_leader_is_asked_first_and_the_rest_when_it_is_gone() {
+    let verdict = check(
+        five_seconds(),
+        &[
+            (0, Input::Begin, "scan"),
+            (0, whole(&[leader(), other(2)]), "term:1 wait:1"),
+            (1, Input::Woke, "scan"),
+            (1, whole(&[leader(), other(2)]), "wait:3"),
+            (3, Input::Woke, "scan"),
+            (3, whole(&[other(2)]), "term:2 wait:4"),
+            (4, Input::Woke, "scan"),
+            (4, whole(&[]), "scan"),
+            (4, whole(&[]), "clean"),
+        ],
+    );
+    assert!(!verdict.as_ref().unwrap().escalated);
+    assert_eq!(fates(verdict), [(2, Fate::Terminated)]);
+}
+
+#[test]
+fn half_the_grace_is_the_leaders_and_one_grace_is_all() {
+    let all = [leader(), other(2)];
+    let verdict = check(
+        five_seconds(),
+        &[
+            (0, Input::Begin, "scan"),
+            (0, whole(&all), "term:1 wait:1"),
+            (2499, whole(&all), "wait:2500"),
+            (2500, whole(&all), "term:2 wait:2501"),
+            (4999, whole(&all), "wait:5000"),
+            (5000, whole(&all), "freeze:1,2 scan"),
+            (5000, whole(&all), "kill:1,2 wait:5001"),
+            (5001, whole(&[]), "scan"),
+            (5001, whole(&[]), "clean"),
+        ],
+    );
+    assert!(verdict.as_ref().unwrap().escalated);
+    assert_eq!(fates(verdict), [(2, Fate::Killed)]);
+}
+
+#[test]
+fn what_ends_by_itself_right_after_its_leader_is_no_leftover() {
+    let verdict = check(
+        five_seconds(),
+        &[(0, Input::Begin, "scan"), (0, whole(&[other(2)]), "wait:1"), (1, whole(&[]), "scan"), (1, whole(&[]), "clean")],
+    );
+    assert!(fates(verdict).is_empty());
+}
+
+#[test]
+fn a_leftover_is_given_a_second_and_no_more() {
+    let verdict = check(
+        five_seconds(),
+        &[
+            (0, Input::Begin, "scan"),
+            (0, whole(&[other(2)]), "wait:1"),
+            (100, whole(&[other(2)]), "term:2 wait:101"),
+            (1099, whole(&[other(2)]), "wait:1100"),
+            (1100, whole(&[other(2)]), "freeze:2 scan"),
+            (1100, whole(&[other(2)]), "kill:2 wait:1101"),
+            (1101, whole(&[]), "scan"),
+            (1101, whole(&[]), "clean"),
+        ],
+    );
+    assert_eq!(fates(verdict), [(2, Fate::Killed)]);
+}
+
+#[test]
+fn what_all_stand_still_is_owed_no_grace() {
+    let stopped = seen(2, Activity::Stopped, Role::Other);
+    check(
+        five_seconds(),
+        &[
+            (0, Input::Begin, "scan"),
+            (0, whole(&[stopped]), "wait:1"),
+            (100, whole(&[stopped]), "freeze:2 scan"),
+            (100, whole(&[stopped]), "kill:2 wait:101"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_forked_while_it_freezes_is_frozen_and_killed_too() {
+    let verdict = check(
+        StopOrder::at_once(),
+        &[
+            (0, Input::Begin, "scan"),
+            (0, whole(&[other(2)]), "freeze:2 scan"),
+            (0, whole(&[other(2), other(3)]), "freeze:3 scan"),
+            (0, whole(&[other(2), other(3)]), "kill:2,3 wait:1"),
+            (1, whole(&[other(4)]), "kill:4 wait:3"),
+            (3, whole(&[]), "scan"),
+            (3, whole(&[other(5)]), "kill:5 wait:7"),
+            (7, whole(&[]), "scan"),
+            (7, whole(&[]), "clean"),
+        ],
+    );
+    assert_eq!(fates(verdict), [(2, Fate::Killed), (3, Fate::Killed), (4, Fate::Killed), (5, Fate::Killed)]);
+}
+
+#[test]
+fn a_second_signal_ends_the_grace() {
+    let all = [leader()];
+    check(
+        five_seconds(),
+        &[
+            (0, Input::Begin, "scan"),
+            (0, whole(&all), "term:1 wait:1"),
+            (1, Input::KillNow, "scan"),
+            (1, whole(&all), "freeze:1 scan"),
+            (1, whole(&all), "kill:1 wait:2"),
+        ],
+    );
+}
+
+#[test]
+fn uninterruptible_sleep_is_waited_for_and_then_dirty() {
+    let stuck = seen(2, Activity::Uninterruptible, Role::Other);
+    let verdict = check(
+        StopOrder::at_once(),
+        &[
+            (0, Input::Begin, "scan"),
+            (0, whole(&[stuck]), "freeze:2 scan"),
+            (0, whole(&[stuck]), "kill:2 wait:1"),
+            (50, whole(&[stuck]), "kill-only:2 wait:52"),
+            (1999, whole(&[stuck]), "kill-only:2 wait:2003"),
+            (2000, whole(&[stuck]), "dirty"),
+        ],
+    );
+    assert_eq!(fates(verdict), [(2, Fate::Survived)]);
+}
+
+#[test]
+fn what_refuses_a_signal_is_unkillable_and_dirty() {
+    let refused = || Input::Signalled { refused: vec![id(2)], vanished: Vec::new() };
+    let verdict = check(
+        StopOrder::at_once(),
+        &[
+            (0, Input::Begin, "scan"),
+            (0, whole(&[other(2)]), "freeze:2 scan"),
+            (0, whole(&[other(2)]), "kill:2 wait:1"),
+            (0, refused(), ""),
+            (100, whole(&[other(2)]), "wait:102"),
+            (2000, whole(&[other(2)]), "dirty"),
+        ],
+    );
+    assert_eq!(fates(verdict), [(2, Fate::Unkillable)]);
+}
+
+#[test]
+fn a_process_that_merely_takes_its_time_is_given_the_whole_bound() {
+    let order = StopOrder { verify: Secs::from_secs(4), ..StopOrder::at_once() };
+    let verdict = check(
+        order,
+        &[
+            (0, Input::Begin, "scan"),
+            (0, whole(&[other(2)]), "freeze:2 scan"),
+            (0, whole(&[other(2)]), "kill:2 wait:1"),
+            (3999, whole(&[other(2)]), "kill-only:2 wait:4001"),
+            (4000, whole(&[other(2)]), "dirty"),
+        ],
+    );
+    assert_eq!(fates(verdict), [(2, Fate::Survived)]);
+}
+
+#[test]
+fn what_cannot_be_counted_is_unknown_and_never_clean() {
+    let verdict = check(
+        five_seconds(),
+        &[
+            (0, Input::Begin, "scan"),
+            (0, whole(&[]), "scan"),
+            (0, unsure(), "wait:1"),
+            (499, unsure(), "wait:501"),
+            (501, unsure(), "unknown"),
+        ],
+    );
+    assert_eq!(verdict.unwrap().notes, ["no list"]);
+}
+
+#[test]
+fn one_unsure_scan_does_not_spoil_the_next_two() {
+    check(
+        five_seconds(),
+        &[
+            (0, Input::Begin, "scan"),
+            (0, unsure(), "wait:1"),
+            (1, whole(&[]), "scan"),
+            (1, unsure(), "wait:3"),
+            (3, whole(&[]), "scan"),
+            (3, whole(&[]), "clean"),
+        ],
+    );
+}
+
+#[test]
+fn the_spared_are_never_signalled_and_nothing_that_hits_all_is_used() {
+    let spared = seen(3, Activity::Running, Role::Spared);
+    let verdict = check(
+        StopOrder::at_once(),
+        &[
+            (0, Input::Begin, "scan"),
+            (0, whole(&[other(2), spared]), "freeze-only:2 scan"),
+            (0, whole(&[other(2), spared]), "kill-only:2 wait:1"),
+            (1, whole(&[spared]), "scan"),
+            (1, whole(&[spared]), "clean"),
+        ],
+    );
+    assert_eq!(fates(verdict), [(2, Fate::Killed), (3, Fate::Allowed)]);
+}
+
+#[test]
+fn what_was_gone_before_our_signal_has_ended_by_itself() {
+    let vanished = || Input::Signalled { refused: Vec::new(), vanished: vec![id(2)] };
+    let verdict = check(
+        five_seconds(),
+        &[
+            (0, Input::Begin, "scan"),
+            (0, whole(&[other(2)]), "wait:1"),
+            (100, whole(&[other(2)]), "term:2 wait:101"),
+            (100, vanished(), ""),
+            (101, whole(&[]), "scan"),
+            (101, whole(&[]), "clean"),
+        ],
+    );
+    assert_eq!(fates(verdict), [(2, Fate::Exited)]);
+}
+
+#[test]
+fn nothing_is_done_after_the_end() {
+    let mut stop = Stop::new(StopOrder::at_once());
+    let _ = stop.step(0, whole(&[]));
+    assert!(matches!(stop.step(0, whole(&[])).as_slice(), [Effect::Done(_)]));
+    assert!(stop.step(0, whole(&[other(2)])).is_empty());
+}
