@@ -45,6 +45,17 @@ pub enum ChainFault {
     Unreadable { seq: Seq, why: String },
 }
 
+/// What the chain needs of a line.
+struct Link {
+    leg: LegId,
+    epoch: Epoch,
+    seq: Seq,
+    kind: String,
+    prev: Digest,
+    ends: bool,
+    foreign_version: bool,
+}
+
 /// The part of an envelope that every version has.
 #[derive(Deserialize)]
 struct Loose {
@@ -55,6 +66,33 @@ struct Loose {
     seq: Seq,
     kind: String,
     prev: Digest,
+}
+
+fn read(line: &str) -> Result<Link, String> {
+    match serde_json::from_str::<Envelope>(line) {
+        Ok(envelope) => Ok(Link {
+            kind: envelope.body.kind().to_owned(),
+            ends: matches!(envelope.body, Body::RunFinished(_)),
+            foreign_version: envelope.v > EVENT_VERSION,
+            leg: LegId {
+                run_id: envelope.run_id,
+                attempt: envelope.attempt,
+                platform: envelope.platform,
+                target: envelope.target,
+                shard: envelope.shard,
+            },
+            epoch: envelope.epoch,
+            seq: envelope.seq,
+            prev: envelope.prev,
+        }),
+        // A newer ledger may say what this one does not know; its envelope still has to hold.
+        Err(error) => match serde_json::from_str::<Loose>(line) {
+            Ok(Loose { v, leg, epoch, seq, kind, prev }) if v > EVENT_VERSION => {
+                Ok(Link { leg, epoch, seq, kind, prev, ends: false, foreign_version: true })
+            }
+            _ => Err(error.to_string()),
+        },
+    }
 }
 
 impl Default for Chain {
@@ -72,32 +110,25 @@ impl Chain {
     /// Takes the next line, and says its kind. `label` is the kind under which it was kept, where there is one.
     pub fn follow(&mut self, line: &str, label: Option<&str>) -> Result<String, ChainFault> {
         let expected = self.last.next();
-        let unreadable = |error: serde_json::Error| ChainFault::Unreadable { seq: expected, why: error.to_string() };
-        let loose: Loose = serde_json::from_str(line).map_err(unreadable)?;
-        if loose.seq != expected {
-            return Err(ChainFault::Gap { expected, found: loose.seq });
+        let link = read(line).map_err(|why| ChainFault::Unreadable { seq: expected, why })?;
+        if link.seq != expected {
+            return Err(ChainFault::Gap { expected, found: link.seq });
         }
-        if loose.prev != self.digest {
+        if link.prev != self.digest {
             return Err(ChainFault::Digest { seq: expected });
         }
-        if label.is_some_and(|label| label != loose.kind) {
-            let label = label.unwrap_or_default().to_owned();
-            return Err(ChainFault::Kind { seq: expected, label, kind: loose.kind });
+        if let Some(label) = label.filter(|label| *label != link.kind) {
+            return Err(ChainFault::Kind { seq: expected, label: label.to_owned(), kind: link.kind });
         }
-        if loose.v <= EVENT_VERSION {
-            let envelope: Envelope = serde_json::from_str(line).map_err(unreadable)?;
-            self.ended = matches!(envelope.body, Body::RunFinished(_));
-        } else {
-            self.foreign_versions += 1;
-            self.ended = false;
-        }
-        let identity = (loose.leg, loose.epoch);
+        let identity = (link.leg, link.epoch);
         if *self.identity.get_or_insert_with(|| identity.clone()) != identity {
             return Err(ChainFault::Identity { seq: expected });
         }
         self.last = expected;
         self.digest = Digest::of(line.as_bytes());
-        Ok(loose.kind)
+        self.ended = link.ends;
+        self.foreign_versions += u64::from(link.foreign_version);
+        Ok(link.kind)
     }
 
     /// The newest event that was followed, 0 for none.
