@@ -20,7 +20,7 @@ use ci_ledger::core::ids::{Attempt, Epoch, LegId, Platform, RunId, Seq, Target};
 use ci_ledger::core::moment::{Moment, Secs, Wall};
 use ci_ledger::core::sample::HostSample;
 use ci_ledger::sink::{self, Backlog, Flusher, FlusherOptions, Patience, RenderMarker, SinkContext};
-use ci_ledger::store::{LedgerFolder, Reader, Verdict, Writer, WriterOptions, verify};
+use ci_ledger::store::{LedgerFolder, Verdict, Writer, WriterOptions, verify};
 
 const START: Wall = Wall(1_760_000_000_000);
 const ROUNDS: usize = 7;
