@@ -160,7 +160,9 @@ fn with_progress(why: &str, row: &LegRow, facts: &Facts<'_>) -> String {
         (None, None) => String::new(),
     };
     let hung = match (row.last_heartbeat_ts, row.last_checkpoint_ts) {
-        (Some(beat), Some(step)) if row.terminal == Terminal::RunnerLost && beat > step => {
+        (Some(beat), Some(step))
+            if row.terminal == Terminal::RunnerLost && beat.since(step) > row.lease_s.unwrap_or(Secs::ZERO) =>
+        {
             format!("; heartbeats went on for {} after the last step forward", beat.since(step))
         }
         _ => String::new(),

@@ -10,7 +10,6 @@ use crate::core::marker::Marker;
 use crate::core::moment::{Secs, Wall};
 use crate::core::outcome::Terminal;
 use crate::core::row::{Head, LegRow};
-use crate::host::identity;
 use crate::sink::{FoundLeg, Narrow, SinkError, Source, open_source};
 
 /// Reads every leg that is asked for.
@@ -51,8 +50,9 @@ async fn evidence_of(sink: &dyn Source, place: &FoundLeg, found: &mut Found) -> 
     let (mut row, trace, writer) = match (marker, from_events) {
         (Some((marker, age)), events) => {
             let trace = Trace::Marker { lease: marker.row.lease_s.unwrap_or(Secs::ZERO), age };
-            let writer = writer_of(&marker);
-            (newer(marker.row, events), trace, writer)
+            // A sink alone cannot tell a killed ledger from a lost machine, wherever it is read: only the lease speaks. The ledger folder
+            // beside it, on the very host and boot, can.
+            (newer(marker.row, events), trace, Writer::Unknown)
         }
         (None, Some(row)) => (row, Trace::Ledger, Writer::Unknown),
         (None, None) => return None,
@@ -69,17 +69,6 @@ fn newer(marker: LegRow, events: Option<LegRow>) -> LegRow {
             LegRow { lease_s: marker.lease_s, ..events }
         }
         _ => marker,
-    }
-}
-
-/// On the very host and boot of a writer that is dead, silence needs no lease to be judged.
-fn writer_of(marker: &Marker) -> Writer {
-    let here = identity::host_info();
-    let same_boot = marker.host.boot_id.is_some() && marker.host.boot_id == here.boot_id;
-    match same_boot {
-        true if identity::is_alive(marker.writer) => Writer::Unknown,
-        true => Writer::Dead,
-        false => Writer::Unknown,
     }
 }
 
