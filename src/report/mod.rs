@@ -26,5 +26,6 @@ pub mod style;
 pub mod table;
 pub mod tested_versions;
 pub mod timing;
+pub mod trace;
 pub mod trend;
 mod words;
