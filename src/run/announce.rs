@@ -128,23 +128,18 @@ pub fn bar(session: &Session, watch: &Watch, now: Moment, last_line: Option<&str
     let position = usize::try_from(at.index).unwrap_or(1).saturating_sub(1);
     let plan = session.plan.events();
     let elapsed = watch.elapsed(now);
-    let line = progress::line(
-        &Progress {
-            nth: nth(session, at.round, at.index),
-            planned: session.plan.total,
-            file: &at.file,
-            outcome: None,
-            elapsed: Some(elapsed),
-            cap: watch.cap(),
-            eta: Eta::of(plan.get(position..).unwrap_or_default(), Some(elapsed)),
-            sample: Some(&session.last_sample),
-        },
-        PLAIN,
-    );
-    let last = last_line.and_then(|text| text.lines().next_back()).map(crate::report::escape::name).unwrap_or_default();
-    let text = if last.is_empty() { line.trim_end().to_owned() } else { format!("{} — {last}", line.trim_end()) };
-    let done = u64::from(nth(session, at.round, at.index).saturating_sub(1));
-    Bar { done, planned: session.plan.total.map(u64::from), text }
+    let last = last_line.and_then(|text| text.lines().next_back()).unwrap_or_default();
+    Bar {
+        nth: nth(session, at.round, at.index),
+        planned: session.plan.total,
+        file: at.file.clone(),
+        elapsed,
+        cap: watch.cap(),
+        eta: Eta::of(plan.get(position..).unwrap_or_default(), Some(elapsed)),
+        host: progress::host(Some(&session.last_sample)),
+        last: last.to_owned(),
+        style: session.style,
+    }
 }
 
 fn nth(session: &Session, round: u32, index: u32) -> u32 {
