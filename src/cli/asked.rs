@@ -10,6 +10,7 @@ use crate::core::job::{MAX_JOBS_BYTES, parse_listing};
 use crate::core::moment::Wall;
 use crate::core::plan::{MAX_PLAN_BYTES, PlannedLeg, parse_plan};
 use crate::core::row::Summary;
+use crate::report::escape;
 use crate::sink::Variables;
 use crate::source::assemble::{DEFAULT_JOB_NAME, Question, assemble};
 use crate::source::{self, Found};
@@ -100,6 +101,11 @@ pub fn summarise(sources: &[String], question: &Question, mut found: Found) -> R
         })?;
     }
     Ok(assemble(found, question))
+}
+
+/// Warnings quote names and lines that came with the evidence.
+pub fn warn(warnings: &[String]) {
+    warnings.iter().for_each(|warning| eprintln!("ledger: warning: {}", escape::sentence(warning)));
 }
 
 /// Reads a file that somebody else made. More than `most` bytes are refused before they are read.

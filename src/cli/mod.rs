@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand, its doc comment is its help. Here alone errors become words, hints and exit codes.
 
 mod asked;
+mod completions;
 mod doctor;
 mod out;
 mod reap;
@@ -9,7 +10,9 @@ mod run;
 
 mod schema;
 mod terminal;
+mod trend;
 mod verify;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -38,10 +41,14 @@ pub struct Cli {
 enum Command {
     Run(run::RunArgs),
     Report(report::ReportArgs),
+    Trend(trend::TrendArgs),
+    Watch(watch::WatchArgs),
     Reap(reap::ReapArgs),
     Doctor(doctor::DoctorArgs),
     Verify(verify::VerifyArgs),
     Schema(schema::SchemaArgs),
+    Completions(completions::CompletionsArgs),
+    Man(completions::ManArgs),
 }
 
 /// Usage and configuration errors, also a source that cannot be read.
@@ -94,7 +101,11 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args, &world),
         Command::Report(args) => report::run(&args, &world),
         Command::Verify(args) => verify::run(&args, &world),
+        Command::Trend(args) => trend::run(&args, &world),
+        Command::Watch(args) => watch::run(&args, &world),
         Command::Schema(args) => schema::run(&args),
+        Command::Completions(args) => completions::completions(&args),
+        Command::Man(args) => completions::man(&args),
     };
     match result {
         Ok(code) => exit(code),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::asked::{ExpectedArgs, LegArgs, summarise};
+use super::asked::{ExpectedArgs, LegArgs, summarise, warn};
 use super::{Failure, World, out, print};
 use crate::core::moment::Wall;
 use crate::core::outcome::Terminal as TerminalClass;
@@ -14,7 +14,7 @@ use crate::host::clock;
 use crate::report::gate::gate;
 use crate::report::shared_json::MAX_SHARED_BYTES;
 use crate::report::tested_versions::{IncompleteRows, due, tested_versions};
-use crate::report::{attempted_legs, ci_data, ctrf, json, junit, markdown, ndjson, rerun, table, timing};
+use crate::report::{attempted_legs, ci_data, ctrf, html, json, junit, markdown, ndjson, rerun, table, timing, trace};
 use crate::source::Found;
 
 /// Say what the evidence says: rows, files, pages, gate
@@ -68,8 +68,10 @@ enum Format {
     Json,
     Ndjson,
     Markdown,
+    Html,
     Junit,
     Ctrf,
+    Trace,
     TestedVersions,
     AttemptedLegs,
     Timing,
@@ -96,17 +98,13 @@ impl From<IncompleteArg> for IncompleteRows {
 
 /// Between two looks at a leg that is still running.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-/// The service takes a summary of a mebibyte.
-const MARKDOWN_BYTES: usize = 1 << 20;
 
 pub fn run(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
     if !args.due.is_empty() {
         return print_due(args, world);
     }
     let summary = look(args, world, &sources(args))?;
-    for warning in &summary.warnings {
-        eprintln!("ledger: warning: {warning}");
-    }
+    warn(&summary.warnings);
     let format = if args.json { Format::Json } else { args.format.unwrap_or(Format::Table) };
     match (&args.out, format) {
         (Some(path), Format::TestedVersions) => fold_tested(&summary, path, args.incomplete.into())?,
@@ -139,6 +137,7 @@ fn look(args: &ReportArgs, world: &World, sources: &[String]) -> Result<Summary,
         let mut found = Found::default();
         let mut question = args.legs.question(world, set_clock.unwrap_or_else(|| clock::now().wall));
         question.set_clock = set_clock;
+        question.samples = matches!(args.format, Some(Format::Html | Format::Trace));
         args.expected.expect(&mut question, &mut found)?;
         let summary = summarise(sources, &question, found)?;
         let running = summary.legs.iter().any(|leg| leg.terminal == TerminalClass::Running);
@@ -154,9 +153,11 @@ fn render(summary: &Summary, format: Format, args: &ReportArgs, world: &World) -
         Format::Table => table::render(summary, world.terminal.stdout),
         Format::Json => json::render(summary),
         Format::Ndjson => ndjson::render(summary),
-        Format::Markdown => markdown::render(summary, MARKDOWN_BYTES),
+        Format::Markdown => markdown::render(summary, markdown::SUMMARY_ROOM),
+        Format::Html => html::render(summary),
         Format::Junit => junit::render(summary),
         Format::Ctrf => ctrf::render(summary),
+        Format::Trace => trace::render(summary),
         Format::TestedVersions => {
             let folded = tested_versions(summary, None, None, args.incomplete.into()).map_err(Failure::usage)?;
             warn(&folded.warnings);
@@ -236,10 +237,6 @@ fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
 
 fn older_file(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::usage(format!("{}: {error}", path.display())).hint("it was not written over; mend it or name another file with --out")
-}
-
-fn warn(warnings: &[String]) {
-    warnings.iter().for_each(|warning| eprintln!("ledger: warning: {warning}"));
 }
 
 /// The reader's clock as a test sets it.

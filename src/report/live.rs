@@ -23,6 +23,7 @@ pub struct Bar {
     pub host: Vec<String>,
     /// The last line of output.
     pub last: String,
+    /// With the width of this moment: a terminal may have been resized.
     pub style: Style,
 }
 
@@ -49,7 +50,11 @@ pub fn lines(bar: &Bar, width: u16) -> [String; 2] {
     let taken = drawn.width() + count.width() + spent.width() + 2;
     let name = shortened(&escape::name(&bar.file), width.saturating_sub(taken), style);
     let first = if name.is_empty() {
-        format!("{} {}", style.paint(Ink::Strong, &count), style.paint(ink(bar), &shortened(&spent, width.saturating_sub(count.width() + 1), style)))
+        format!(
+            "{} {}",
+            style.paint(Ink::Strong, &count),
+            style.paint(ink(bar), &shortened(&spent, width.saturating_sub(count.width() + 1), style))
+        )
     } else {
         format!("{}{} {name} {}", style.paint(Ink::Busy, &drawn), style.paint(Ink::Strong, &count), style.paint(ink(bar), &spent))
     };
@@ -98,8 +103,8 @@ fn shortened(name: &str, width: usize, style: Style) -> String {
     format!("{mark}{}", &name[from..])
 }
 
-/// The beginning of a text.
-fn cut(text: &str, width: usize, style: Style) -> String {
+/// The beginning of a text, inside so many columns.
+pub fn cut(text: &str, width: usize, style: Style) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -132,9 +137,7 @@ impl Drawn {
         if !self.shown {
             self.bar.reset();
         }
-        // Asked each time: a terminal may have been resized.
-        let width = ProgressDrawTarget::stderr().width().unwrap_or(bar.style.width);
-        self.bar.set_message(lines(bar, width).join("\n"));
+        self.bar.set_message(lines(bar, bar.style.width).join("\n"));
         self.bar.tick();
         self.shown = true;
     }

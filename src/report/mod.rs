@@ -28,4 +28,5 @@ pub mod tested_versions;
 pub mod timing;
 pub mod trace;
 pub mod trend;
+pub mod watch;
 mod words;

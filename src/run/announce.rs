@@ -10,6 +10,7 @@ use crate::core::moment::{Moment, Secs};
 use crate::core::row::FileRow;
 use crate::core::sample::HostSample;
 use crate::core::watch::Watch;
+use crate::host::terminal;
 use crate::report::github::{self, Level};
 use crate::report::live::Bar;
 use crate::report::progress::{self, Eta, Progress};
@@ -138,7 +139,7 @@ pub fn bar(session: &Session, watch: &Watch, now: Moment, last_line: Option<&str
         eta: Eta::of(plan.get(position..).unwrap_or_default(), Some(elapsed)),
         host: progress::host(Some(&session.last_sample)),
         last: last.to_owned(),
-        style: session.style,
+        style: Style { width: terminal::width().unwrap_or(session.style.width), ..session.style },
     }
 }
 
