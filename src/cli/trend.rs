@@ -8,6 +8,7 @@ use crate::core::row::{LegRow, Summary};
 use crate::core::trend::{Question as Asked, Trend, analyse};
 use crate::host::clock;
 use crate::report::trend;
+use crate::sink::Variables;
 use crate::source::Found;
 use crate::source::assemble::Question;
 
@@ -52,8 +53,8 @@ pub struct TrendArgs {
 
 pub fn run(args: &TrendArgs, world: &World) -> Result<i32, Failure> {
     let sources = if args.sources.is_empty() { vec![".ledger".to_owned()] } else { args.sources.clone() };
-    let summary = read(&sources)?;
-    let baseline = if args.baseline.is_empty() { None } else { Some(read(&args.baseline)?) };
+    let summary = read(&sources, world)?;
+    let baseline = if args.baseline.is_empty() { None } else { Some(read(&args.baseline, world)?) };
     let judged = judged(args, &summary);
     if judged.is_empty() {
         return Err(Failure::usage(format!("{}: no leg with timed files matches", sources.join(", ")))
@@ -67,8 +68,9 @@ pub fn run(args: &TrendArgs, world: &World) -> Result<i32, Failure> {
     Ok(0)
 }
 
-fn read(sources: &[String]) -> Result<Summary, Failure> {
-    let question = Question { samples: true, ..Question::everything(clock::now().wall) };
+fn read(sources: &[String], world: &World) -> Result<Summary, Failure> {
+    let variables = Variables::of(world.environment.variables());
+    let question = Question { samples: true, variables, ..Question::everything(clock::now().wall) };
     let summary = summarise(sources, &question, Found::default())?;
     warn(&summary.warnings);
     Ok(summary)
