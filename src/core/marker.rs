@@ -33,6 +33,13 @@ pub struct Marker {
     pub row: LegRow,
 }
 
+/// A marker in words: a headline and a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    pub title: String,
+    pub summary: String,
+}
+
 impl Marker {
     pub fn of(leg: &Leg, lease: Secs, written_at: Wall) -> Self {
         let mut row = leg.row();

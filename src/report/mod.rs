@@ -5,6 +5,7 @@
 
 pub mod attempted_legs;
 mod cases;
+pub mod check_run;
 pub mod ci_data;
 pub mod ctrf;
 pub mod escape;

@@ -19,6 +19,7 @@ use crate::host::signals::Signals;
 use crate::host::table::{ProcessTable, SharedTable};
 use crate::host::tree::Mechanism;
 use crate::host::{clock, identity};
+use crate::report::check_run;
 use crate::report::style::Style;
 use crate::settings::RunSettings;
 use crate::sink::{self, Backend, SinkContext};
@@ -116,6 +117,7 @@ fn open_sinks(settings: &RunSettings, epoch: &Epoch) -> Result<Vec<Box<dyn Backe
         sha: settings.identity.sha.clone(),
         legs: settings.identity.legs,
         variables: settings.variables.clone(),
+        describe: check_run::describe,
     };
     settings.sinks.iter().map(|url| sink::open(url, &context).map_err(RunError::Sink)).collect()
 }

@@ -13,7 +13,6 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::core::chain::Stored;
 use crate::core::event::SinkState;
 use crate::core::ids::Seq;
-use crate::core::lease::lease_for;
 use crate::core::moment::Secs;
 
 use super::Backend;
@@ -77,15 +76,15 @@ impl Flusher {
         let mut sinks = Vec::new();
         let mut tasks = Vec::new();
         for backend in backends {
-            let interval = backend.capabilities().interval;
-            let shared = Arc::new(Shared::new(backend.url().to_owned(), interval == Secs::ZERO));
-            let lease = lease_for(interval.max(options.heartbeat));
+            let capabilities = backend.capabilities();
+            let awaited = capabilities.interval == Secs::ZERO || capabilities.burst > 0;
+            let shared = Arc::new(Shared::new(backend.url().to_owned(), awaited));
             let wiring = Wiring {
                 shared: Arc::clone(&shared),
                 backlog: Arc::clone(&options.backlog),
                 render: Arc::clone(&options.render),
                 news: news.clone(),
-                lease,
+                heartbeat: options.heartbeat,
             };
             tasks.push(SinkTask::new(backend, wiring));
             sinks.push(shared);
@@ -117,7 +116,7 @@ impl Flusher {
     }
 
     async fn wait_for(&self, sink: &Shared, seq: Seq, deadline: Instant) {
-        let silent = |answers: &Answers| answers.fenced || answers.trouble.is_some();
+        let silent = |answers: &Answers| answers.fenced || answers.held_back || answers.trouble.is_some();
         let mut answers = sink.answers.subscribe();
         let arrived = answers.wait_for(|answers| answers.position >= seq || silent(answers));
         if timeout_at(deadline, arrived).await.is_ok() {
@@ -171,6 +170,10 @@ async fn settle_one(sink: &Shared, silence: Duration, deadline: Instant) {
             return;
         }
         let until = deadline.min(Instant::now() + silence);
+        if seen.ordered_until.is_some_and(|ordered| ordered > until) {
+            sink.answers.send_modify(|answers| answers.given_up = true);
+            return;
+        }
         let answered = answers.wait_for(|now| now.writes > seen.writes || now.fenced);
         if timeout_at(until, answered).await.is_err() {
             sink.answers.send_modify(|answers| answers.given_up = true);

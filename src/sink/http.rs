@@ -73,7 +73,9 @@ pub fn client(to: &Url, redirects: Redirects) -> Result<Client, ClientError> {
                     && first.port_or_known_default() == attempt.url().port_or_known_default()
                     && first.scheme() == attempt.url().scheme()
             });
-            if same && attempt.previous().len() <= MOST_REDIRECTS { attempt.follow() } else { attempt.stop() }
+            // The other redirects turn a write into a read, and what was to be written would be lost.
+            let keeps_method = matches!(attempt.status().as_u16(), 307 | 308);
+            if same && keeps_method && attempt.previous().len() <= MOST_REDIRECTS { attempt.follow() } else { attempt.stop() }
         }),
     };
     let builder = Client::builder()

@@ -14,9 +14,12 @@ mod check;
 mod error;
 mod file;
 mod flusher;
+mod github;
 mod http;
+mod https;
 mod layout;
 mod object;
+mod pace;
 mod source;
 mod state;
 mod task;
@@ -26,18 +29,22 @@ use async_trait::async_trait;
 
 use crate::core::chain::Stored;
 use crate::core::ids::{Epoch, LegId, Seq};
+use crate::core::marker::Marker;
 use crate::core::moment::Secs;
 
+pub use crate::core::marker::Described;
 pub use check::check;
 pub use error::{SinkError, Trouble};
 pub use file::{FileSink, FileSource};
 pub use flusher::{Backlog, Flusher, FlusherOptions, Patience, RenderMarker, SinkNews};
+pub use github::{GithubSink, GithubSource, service_jobs};
+pub use https::{HttpsSink, HttpsSource};
 pub use object::{ObjectSink, ObjectSource};
-pub use source::{FoundLeg, FoundMarker, Narrow, Source, open_source};
+pub use source::{Closing, FoundLeg, FoundMarker, Narrow, Source, open_source};
 pub use variables::Variables;
 
 /// Whose evidence a sink receives.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct SinkContext {
     pub leg: LegId,
     pub epoch: Epoch,
@@ -47,11 +54,21 @@ pub struct SinkContext {
     pub legs: u32,
     /// Where credentials and addresses come from.
     pub variables: Variables,
+    /// How a sink that people look at says what a marker means.
+    pub describe: Describe,
+}
+
+/// A marker in words.
+pub type Describe = fn(&Marker) -> Described;
+
+fn in_short(marker: &Marker) -> Described {
+    let text = format!("{} files reported", marker.row.files_reported);
+    Described { title: text.clone(), summary: text }
 }
 
 impl SinkContext {
     pub fn new(leg: LegId, epoch: Epoch) -> Self {
-        Self { leg, epoch, sha: None, legs: 1, variables: Variables::default() }
+        Self { leg, epoch, sha: None, legs: 1, variables: Variables::default(), describe: in_short }
     }
 }
 
@@ -107,6 +124,8 @@ pub fn open(url: &str, context: &SinkContext) -> Result<Box<dyn Backend>, SinkEr
     match scheme(url) {
         "file" => Ok(Box::new(FileSink::new(url, context)?)),
         "s3" | "gs" | "az" => Ok(Box::new(ObjectSink::new(url, context)?)),
+        "github" => Ok(Box::new(GithubSink::new(url, context)?)),
+        "https" | "http" => Ok(Box::new(HttpsSink::new(url, context)?)),
         other => Err(unknown_scheme(url, other)),
     }
 }
@@ -116,7 +135,13 @@ fn scheme(url: &str) -> &str {
 }
 
 fn unknown_scheme(url: &str, scheme: &str) -> SinkError {
-    SinkError::new(printable(url), Trouble::Usage, format!("'{scheme}' is no kind of sink; write file:///path"))
+    SinkError::new(
+        printable(url),
+        Trouble::Usage,
+        format!(
+            "'{scheme}' is no kind of sink; write file:///path, s3://, gs:// or az://bucket/prefix, github: or https://host/path"
+        ),
+    )
 }
 
 /// A URL without user information, query and fragment: that is where tokens stand.

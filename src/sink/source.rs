@@ -7,8 +7,10 @@ use crate::core::moment::{Secs, Wall};
 
 use super::error::SinkError;
 use super::file::FileSource;
+use super::github::GithubSource;
+use super::https::HttpsSource;
 use super::object::ObjectSource;
-use super::{Variables, scheme, unknown_scheme};
+use super::{Described, Variables, scheme, unknown_scheme};
 
 /// A marker over this is not read: it comes from outside, and an honest one has at most 64 KiB.
 pub const MAX_MARKER_BYTES: u64 = 1024 * 1024;
@@ -57,6 +59,21 @@ pub trait Source: Send {
 
     /// The bytes of one segment: event lines, each with its newline.
     async fn segment(&self, leg: &FoundLeg, name: &str) -> Result<Vec<u8>, SinkError>;
+
+    /// Closes what a lost leg left open, where a sink has such a thing. Doing it twice changes nothing, and the payload stays verbatim.
+    async fn close(&self, _: &FoundLeg, _: &Described) -> Result<Closing, SinkError> {
+        Ok(Closing::NothingOpen)
+    }
+}
+
+/// What a closing came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Closing {
+    /// This sink keeps nothing open.
+    NothingOpen,
+    ClosedAlready,
+    Closed,
 }
 
 /// Opens the sink that a URL names, for reading.
@@ -64,6 +81,8 @@ pub fn open_source(url: &str, variables: &Variables) -> Result<Box<dyn Source>, 
     match scheme(url) {
         "file" => Ok(Box::new(FileSource::new(url)?)),
         "s3" | "gs" | "az" => Ok(Box::new(ObjectSource::new(url, variables)?)),
+        "github" => Ok(Box::new(GithubSource::new(url, variables)?)),
+        "https" | "http" => Ok(Box::new(HttpsSource::new(url, variables)?)),
         other => Err(unknown_scheme(url, other)),
     }
 }

@@ -36,6 +36,8 @@ struct Inbox {
     newest: Seq,
     /// Something has happened since the last marker was drawn.
     touched: bool,
+    /// The leg has moved on since then: a sink with an interval may be written ahead of it.
+    progress: bool,
     /// The run ends: natural intervals and backoff no longer count.
     urgent: bool,
 }
@@ -55,6 +57,10 @@ pub(super) struct Answers {
     pub degraded_since: Option<Instant>,
     /// Nothing more will be sent.
     pub fenced: bool,
+    /// The sink's budget of writes is spent for now: what has happened goes out when it has room again, and nobody waits for it.
+    pub held_back: bool,
+    /// The service has ordered to be left alone until then.
+    pub ordered_until: Option<Instant>,
     /// The end of the run has waited in vain.
     pub given_up: bool,
 }
@@ -73,6 +79,7 @@ pub(super) struct Answer {
 pub(super) struct Work {
     pub newest: Seq,
     pub touched: bool,
+    pub progress: bool,
     pub urgent: bool,
 }
 
@@ -87,6 +94,7 @@ impl Shared {
         for event in stored {
             inbox.bytes += event.line.len();
             inbox.newest = event.seq;
+            inbox.progress |= event.progress;
             inbox.tail.push_back(event.clone());
         }
         if inbox.bytes > QUEUE_BYTES || inbox.tail.len() > QUEUE_EVENTS {
@@ -105,13 +113,14 @@ impl Shared {
 
     pub fn work(&self) -> Work {
         let inbox = self.inbox();
-        Work { newest: inbox.newest, touched: inbox.touched, urgent: inbox.urgent }
+        Work { newest: inbox.newest, touched: inbox.touched, progress: inbox.progress, urgent: inbox.urgent }
     }
 
     /// A marker is drawn now, and holds everything up to here.
     pub fn begin_marker(&self) -> Seq {
         let mut inbox = self.inbox();
         inbox.touched = false;
+        inbox.progress = false;
         inbox.newest
     }
 
@@ -153,6 +162,8 @@ impl Shared {
             answers.writes += 1;
             answers.caught_up = answer.caught_up;
             answers.given_up = false;
+            answers.held_back = false;
+            answers.ordered_until = None;
             if answer.quick {
                 answers.trouble = None;
                 answers.degraded_since = None;

@@ -11,10 +11,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::core::chain::Stored;
 use crate::core::ids::Seq;
+use crate::core::lease::lease_for;
 use crate::core::moment::Secs;
 
 use super::error::{SinkError, Trouble};
 use super::flusher::{Backlog, RenderMarker, SinkNews};
+use super::pace::Pace;
 use super::state::{Answer, Shared};
 use super::{Backend, Batch, Takes};
 
@@ -40,7 +42,8 @@ pub(super) struct Wiring {
     pub backlog: Arc<dyn Backlog>,
     pub render: RenderMarker,
     pub news: mpsc::Sender<SinkNews>,
-    pub lease: Secs,
+    /// How often something is offered at least; a lease follows from it and from the sink's own interval.
+    pub heartbeat: Secs,
 }
 
 pub(super) struct SinkTask {
@@ -49,18 +52,20 @@ pub(super) struct SinkTask {
     position: Option<Seq>,
     plan_is_there: bool,
     last_write: Option<Instant>,
+    pace: Pace,
     pauses: ExponentialBackoff,
 }
 
 impl SinkTask {
     pub fn new(backend: Box<dyn Backend>, wiring: Wiring) -> Self {
-        Self { backend, wiring, position: None, plan_is_there: false, last_write: None, pauses: pauses() }
+        Self { backend, wiring, position: None, plan_is_there: false, last_write: None, pace: Pace::default(), pauses: pauses() }
     }
 
     pub async fn run(mut self) {
         loop {
             self.wait_for_work().await;
             let begun = Instant::now();
+            self.pace.spend(&self.backend.capabilities(), begun);
             match self.write().await {
                 Ok(()) => self.answered(begun),
                 Err(error) if error.trouble == Trouble::Fenced => {
@@ -80,12 +85,20 @@ impl SinkTask {
         loop {
             let work = self.wiring.shared.work();
             let behind = self.position.is_some_and(|position| position < work.newest);
-            let due = self.last_write.map(|last| last + self.backend.capabilities().interval.duration());
-            let early = due.filter(|due| !work.urgent && *due > Instant::now());
+            let now = Instant::now();
+            let capabilities = self.backend.capabilities();
+            let due = self.last_write.map_or(now, |last| last + capabilities.interval.duration());
+            let room = self.pace.room(&capabilities, now);
+            // A boundary may go ahead of the interval while there is room for it; everything else keeps to it.
+            let at = if work.progress { room } else { due.max(room) };
+            let early = Some(at).filter(|at| !work.urgent && *at > now);
             match early {
                 _ if !work.touched && !behind => self.wiring.shared.wake.notified().await,
                 // A sink with an interval of its own gathers what comes until then.
                 Some(due) => {
+                    if work.progress {
+                        self.wiring.shared.answers.send_modify(|answers| answers.held_back = true);
+                    }
                     tokio::select! {
                         () = sleep_until(due) => {}
                         () = self.wiring.shared.wake.notified() => {}
@@ -120,7 +133,8 @@ impl SinkTask {
             Takes::EventsAndMarker => events.last().map_or(position, |event| event.seq),
             Takes::MarkerOnly => newest,
         };
-        let marker = (self.wiring.render)(self.wiring.lease, capabilities.marker_bytes);
+        let lease = lease_for(capabilities.interval.max(self.wiring.heartbeat));
+        let marker = (self.wiring.render)(lease, capabilities.marker_bytes);
         let url = self.wiring.shared.url.clone();
         within(&url, self.backend.send(&Batch { events, marker })).await?;
         self.position = Some(reached);
@@ -191,6 +205,9 @@ impl SinkTask {
             _ => (self.pauses.next().unwrap_or(LONGEST_PAUSE), false),
         };
         let begun = Instant::now();
+        if ordered {
+            self.wiring.shared.answers.send_modify(|answers| answers.ordered_until = Some(begun + pause));
+        }
         loop {
             // What a service orders is obeyed to the end of the run; a pause of our own gives way to the end.
             let urgent = self.wiring.shared.work().urgent && !ordered;

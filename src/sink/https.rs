@@ -1,0 +1,293 @@
+//! `https://…`: any collector that follows schema/collector.md. NDJSON batches with an idempotency key; the answer says what is durable.
+//!
+//! The token comes from `LEDGER_HTTPS_TOKEN` and goes to the one host that the URL names, nowhere else.
+
+use async_trait::async_trait;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Method, StatusCode, Url};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::time::Duration;
+
+use crate::core::ids::{Attempt, Digest, Epoch, LegId, Platform, RunId, Seq, Shard, Target};
+use crate::core::moment::{Secs, Wall};
+
+use super::error::{SinkError, Trouble, bounded};
+use super::http::{self, Redirects};
+use super::source::{FoundLeg, FoundMarker, MAX_MARKER_BYTES, Narrow, Source};
+use super::{Backend, Batch, Capabilities, SinkContext, Takes, Variables};
+
+/// As for files and objects: the newest records of some hundred files.
+const MARKER_BYTES: usize = 64 * 1024;
+pub const TOKEN: &str = "LEDGER_HTTPS_TOKEN";
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+/// A listing that never ends must not hold a reader for ever.
+const MOST_PAGES: usize = 10_000;
+
+pub struct HttpsSink {
+    collector: Collector,
+    context: SinkContext,
+    sent: Seq,
+}
+
+pub struct HttpsSource {
+    collector: Collector,
+}
+
+/// The two sides share how a collector is asked.
+struct Collector {
+    /// As it may be printed.
+    url: String,
+    base: Url,
+    client: Client,
+    token: Option<HeaderValue>,
+    variables: Variables,
+}
+
+/// What a collector says about an epoch.
+#[derive(Debug, Deserialize)]
+struct Durable {
+    seq: Seq,
+}
+
+/// One page of a listing.
+#[derive(Deserialize)]
+struct Listed {
+    /// The collector's clock.
+    now: Wall,
+    legs: Vec<ListedLeg>,
+    #[serde(default)]
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ListedLeg {
+    run_id: RunId,
+    attempt: Attempt,
+    platform: Platform,
+    target: Target,
+    #[serde(default)]
+    shard: Option<Shard>,
+    epoch: Epoch,
+    seq: Seq,
+    #[serde(default)]
+    marker: Option<Box<RawValue>>,
+    #[serde(default)]
+    marker_at: Option<Wall>,
+}
+
+impl Collector {
+    fn new(url: &str, variables: &Variables) -> Result<Self, SinkError> {
+        let printable = super::printable(url);
+        let wrong = |detail: String| SinkError::new(&printable, Trouble::Usage, detail);
+        let mut base = http::address(url, false).map_err(|error| wrong(error.to_string()))?;
+        if !base.username().is_empty() || base.password().is_some() {
+            return Err(wrong(format!("holds a user or a password; the token belongs into {TOKEN}")));
+        }
+        base.set_fragment(None);
+        let token = match variables.get(TOKEN) {
+            Some(token) => Some(http::bearer(token).ok_or_else(|| wrong(format!("{TOKEN} holds characters that no token has")))?),
+            None => None,
+        };
+        let client = http::client(&base, Redirects::SameHost).map_err(|error| wrong(error.to_string()))?;
+        Ok(Self { url: printable, base, client, token, variables: variables.clone() })
+    }
+
+    /// A resource below the sink's URL, for one epoch or for what is asked.
+    fn at(&self, resource: &str, query: &[(&str, String)]) -> Result<Url, SinkError> {
+        let mut url = self.base.clone();
+        match url.path_segments_mut() {
+            Ok(mut path) => {
+                path.pop_if_empty().push(resource);
+            }
+            Err(()) => return Err(SinkError::new(&self.url, Trouble::Usage, "is no address below which anything can be")),
+        }
+        url.query_pairs_mut().extend_pairs(query);
+        Ok(url)
+    }
+
+    async fn ask(&self, method: Method, url: Url, body: Option<(Vec<u8>, String)>) -> Result<Vec<u8>, SinkError> {
+        let mut request = self.client.request(method, url);
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, token.clone());
+        }
+        if let Some((bytes, key)) = body {
+            request = request.header(CONTENT_TYPE, "application/x-ndjson").header("idempotency-key", key).body(bytes);
+        }
+        let failed = |detail: String| SinkError::retryable(&self.url, self.variables.scrub(&detail));
+        let response = request.send().await.map_err(|error| failed(http::words(error)))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes = http::body(response).await.map_err(|why| failed(format!("half an answer ({status}): {why}")))?;
+        if status.is_success() { Ok(bytes) } else { Err(self.explain(status, &headers, &bytes)) }
+    }
+
+    fn explain(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> SinkError {
+        let said = self.variables.scrub(&bounded(&String::from_utf8_lossy(&body[..body.len().min(1000)])));
+        let refused = |detail: String| SinkError::new(&self.url, Trouble::Refused, detail);
+        let retry_after = headers.get(RETRY_AFTER).and_then(|text| text.to_str().ok()).and_then(|text| text.trim().parse().ok());
+        if let Some(after) = retry_after {
+            let after = Duration::from_secs(after).min(LONGEST_WAIT);
+            let detail = format!("{status}: {said}; it is asked again in {} s", after.as_secs());
+            return SinkError::new(&self.url, Trouble::Retryable { after: Some(after) }, detail);
+        }
+        match status.as_u16() {
+            401 if self.token.is_none() => refused(format!("wants a token (401: {said}); set {TOKEN}")),
+            401 => refused(format!("refuses the token of {TOKEN} (401: {said})")),
+            403 => refused(format!("the token of {TOKEN} may not do this (403: {said})")),
+            404 | 405 => refused(format!("is no collector ({status}: {said}); schema/collector.md says what one answers")),
+            409 => SinkError::new(&self.url, Trouble::Fenced, format!("holds other events of this epoch (409: {said})")),
+            300..=399 => refused(format!("points elsewhere ({status}); write the address to which it points")),
+            413 | 422 | 400 => refused(format!("{status}: {said}")),
+            _ => SinkError::retryable(&self.url, format!("{status}: {said}")),
+        }
+    }
+
+    fn read<T: for<'de> Deserialize<'de>>(&self, bytes: &[u8]) -> Result<T, SinkError> {
+        serde_json::from_slice(bytes).map_err(|error| SinkError::retryable(&self.url, format!("an answer that is none: {error}")))
+    }
+}
+
+/// How a leg and epoch are named in a query.
+fn epoch_query(leg: &LegId, epoch: &Epoch) -> Vec<(&'static str, String)> {
+    let mut query = vec![
+        ("run_id", leg.run_id.to_string()),
+        ("attempt", leg.attempt.to_string()),
+        ("platform", leg.platform.to_string()),
+        ("target", leg.target.to_string()),
+    ];
+    query.extend(leg.shard.map(|shard| ("shard", shard.to_string())));
+    query.push(("epoch", epoch.to_string()));
+    query
+}
+
+impl HttpsSink {
+    pub fn new(url: &str, context: &SinkContext) -> Result<Self, SinkError> {
+        Ok(Self { collector: Collector::new(url, &context.variables)?, context: context.clone(), sent: Seq(0) })
+    }
+
+    fn query(&self) -> Vec<(&'static str, String)> {
+        epoch_query(&self.context.leg, &self.context.epoch)
+    }
+
+    /// Takes back what a check has written, where the collector offers it.
+    pub async fn remove_all(&self) -> Result<(), SinkError> {
+        let url = self.collector.at("events", &self.query())?;
+        self.collector.ask(Method::DELETE, url, None).await.map(|_| ())
+    }
+}
+
+#[async_trait]
+impl Backend for HttpsSink {
+    fn url(&self) -> &str {
+        &self.collector.url
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { takes: Takes::EventsAndMarker, marker_bytes: MARKER_BYTES, interval: Secs::ZERO, burst: 0 }
+    }
+
+    async fn position(&mut self) -> Result<Seq, SinkError> {
+        let url = self.collector.at("position", &self.query())?;
+        let durable: Durable = self.collector.read(&self.collector.ask(Method::GET, url, None).await?)?;
+        self.sent = durable.seq;
+        Ok(durable.seq)
+    }
+
+    /// The plan is the first event; a collector needs it only once.
+    async fn put_plan(&mut self, _: &[u8]) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    async fn send(&mut self, batch: &Batch) -> Result<(), SinkError> {
+        let mut body =
+            Vec::with_capacity(batch.marker.len() + batch.events.iter().map(|event| event.line.len() + 1).sum::<usize>());
+        for event in &batch.events {
+            body.extend_from_slice(event.line.as_bytes());
+            body.push(b'\n');
+        }
+        body.extend_from_slice(&batch.marker);
+        body.push(b'\n');
+        let last = batch.events.last().map_or(self.sent, |event| event.seq);
+        let key = format!("{}-{last}-{}", self.context.epoch, &Digest::of(&body).0[..16]);
+        let url = self.collector.at("events", &self.query())?;
+        let answer = self.collector.ask(Method::POST, url, Some((body, key))).await?;
+        let durable: Durable = self.collector.read(&answer)?;
+        if durable.seq < last {
+            let detail = format!("has event {} and not yet {last}", durable.seq);
+            return Err(SinkError::retryable(&self.collector.url, detail));
+        }
+        self.sent = last;
+        Ok(())
+    }
+}
+
+impl HttpsSource {
+    pub fn new(url: &str, variables: &Variables) -> Result<Self, SinkError> {
+        Ok(Self { collector: Collector::new(url, variables)? })
+    }
+
+    fn found(&self, leg: ListedLeg, collector_now: Wall, narrow: &Narrow) -> FoundLeg {
+        let id = LegId { run_id: leg.run_id, attempt: leg.attempt, platform: leg.platform, target: leg.target, shard: leg.shard };
+        let query = epoch_query(&id, &leg.epoch);
+        let place = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&query).finish();
+        let written = leg.marker_at.unwrap_or(collector_now);
+        let age = narrow.set_clock.unwrap_or(collector_now).since(written);
+        let marker = leg.marker.map(|marker| marker.get().as_bytes().to_vec());
+        let marker = marker.filter(|bytes| bytes.len() as u64 <= MAX_MARKER_BYTES).map(|bytes| FoundMarker { bytes, age });
+        // The collector gives events in pieces of its own; a piece is named by the event before it.
+        let segments = if leg.seq > Seq(0) { vec![format!("after-0-to-{}", leg.seq)] } else { Vec::new() };
+        FoundLeg { place, plan: None, marker, segments }
+    }
+}
+
+#[async_trait]
+impl Source for HttpsSource {
+    fn url(&self) -> &str {
+        &self.collector.url
+    }
+
+    async fn legs(&self, narrow: &Narrow, _: Wall) -> Result<Vec<FoundLeg>, SinkError> {
+        let mut asked: Vec<(&str, String)> = Vec::new();
+        asked.extend(narrow.run_id.as_ref().map(|id| ("run_id", id.to_string())));
+        asked.extend(narrow.attempt.as_ref().map(|id| ("attempt", id.to_string())));
+        asked.extend(narrow.platform.as_ref().map(|id| ("platform", id.to_string())));
+        asked.extend(narrow.target.as_ref().map(|id| ("target", id.to_string())));
+        let (mut found, mut next) = (Vec::new(), None::<String>);
+        for _ in 0..MOST_PAGES {
+            let mut query = asked.clone();
+            query.extend(next.take().map(|next| ("cursor", next)));
+            let url = self.collector.at("legs", &query)?;
+            let page: Listed = self.collector.read(&self.collector.ask(Method::GET, url, None).await?)?;
+            found.extend(page.legs.into_iter().map(|leg| self.found(leg, page.now, narrow)));
+            match page.next {
+                Some(cursor) => next = Some(cursor),
+                None => break,
+            }
+        }
+        Ok(found)
+    }
+
+    async fn segment(&self, leg: &FoundLeg, name: &str) -> Result<Vec<u8>, SinkError> {
+        let last = name.strip_prefix("after-0-to-").and_then(|last| last.parse().ok()).map(Seq);
+        let last = last.ok_or_else(|| SinkError::new(&self.collector.url, Trouble::Usage, format!("'{name}' is no segment")))?;
+        let query: Vec<(String, String)> = url::form_urlencoded::parse(leg.place.as_bytes()).into_owned().collect();
+        let (mut all, mut after) = (Vec::new(), Seq(0));
+        while after < last {
+            let mut asked: Vec<(&str, String)> = query.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+            asked.push(("after", after.to_string()));
+            let url = self.collector.at("events", &asked)?;
+            let piece = self.collector.ask(Method::GET, url, None).await?;
+            let Some(line) = piece.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty()) else { break };
+            let newest: Durable = self.collector.read(line)?;
+            if newest.seq <= after {
+                break;
+            }
+            after = newest.seq;
+            all.extend_from_slice(&piece);
+            if all.last() != Some(&b'\n') {
+                all.push(b'\n');
+            }
+        }
+        Ok(all)
+    }
+}
