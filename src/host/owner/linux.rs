@@ -16,7 +16,7 @@ use super::wire::{Command, Hello, Reply, SpawnSpec};
 use crate::core::process::{Exit, ProcessId, Swept};
 use crate::core::stop::{Reach, Scan, StopOrder};
 use crate::host::cgroup::{self, Leaf};
-use crate::host::spawn::{Placement, spawn};
+use crate::host::spawn::{Placement, Spawned, spawn};
 use crate::host::sweep::{Answers, Tree, Woken, perform};
 use crate::host::tree::{Children, Mechanism, OurTree, Root};
 use crate::host::{clock, process};
@@ -131,7 +131,7 @@ impl Owner {
 
     fn start(&mut self, spec: &SpawnSpec) {
         let reply = match self.spawn(spec) {
-            Ok(id) => Reply::Started { id },
+            Ok(id) => Reply::Started { id, containment: containment(&self.tree) },
             Err(error) => Reply::SpawnFailed { errno: error.raw_os_error(), text: error.to_string() },
         };
         // End of file on the output must mean that the file's own processes have closed it.
@@ -152,7 +152,10 @@ impl Owner {
         command.stdin(stdin).stdout(Stdio::inherit()).stderr(Stdio::inherit());
         let leaf = self.tree.leaf.as_ref().map(Leaf::folder);
         let placement = Placement { leaf, controlling_terminal: self.terminal, oom_raise: OOM_RAISE };
-        let pid = spawn(&mut command, placement)?;
+        let Spawned { pid, born_inside } = spawn(&mut command, placement)?;
+        if !born_inside {
+            self.leave_leaf_if_outside(pid);
+        }
         // It is unreaped until this thread waits for it, so its number is still its own, even if it has ended.
         let start = process::stat(pid).map_or(0, |stat| stat.id.start);
         let id = ProcessId { pid, start };
@@ -162,6 +165,16 @@ impl Owner {
         self.waiting_for = Some(pid);
         self.next_note_ms = clock::now().mono_ms + NOTE_EVERY_MS;
         Ok(id)
+    }
+
+    /// The kernel may have refused the leaf (a threaded group, a filter); the record must not name a mechanism that holds nothing.
+    fn leave_leaf_if_outside(&mut self, pid: i32) {
+        let inside = cgroup::folder_of(pid);
+        if let (Some(leaf), Some(inside)) = (&self.tree.leaf, inside)
+            && leaf.path() != inside
+        {
+            self.tree.leaf = None;
+        }
     }
 
     /// Waits for every child that has ended, and says whether there are more.
@@ -192,6 +205,8 @@ impl Owner {
     }
 
     fn sweep(&mut self, order: StopOrder) {
+        // A stopped process cannot act on TERM.
+        self.tree.resume();
         let order = if self.kill_now { StopOrder { verify: order.verify, ..StopOrder::at_once() } } else { order };
         let (swept, survivors) = self.bring_to_an_end(order);
         let used = self.usage.sum(self.tree.leaf.as_ref());
@@ -222,7 +237,7 @@ impl Owner {
     }
 
     fn write_obituary(&self, swept: &Swept) {
-        let Some(path) = &self.obituary else { return };
+        let Some(path) = self.obituary.as_ref().filter(|_| self.tree.leader.is_some()) else { return };
         let mut options = std::fs::OpenOptions::new();
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         if let (Ok(mut file), Ok(text)) = (options.create(true).append(true).open(path), serde_json::to_string(swept)) {

@@ -288,8 +288,9 @@ impl Owner {
                 self.leaf = leaf;
                 None
             }
-            Reply::Started { id } => {
+            Reply::Started { id, containment } => {
                 self.leader = Some(id);
+                self.containment = containment;
                 Some(Report::Started { id, containment: self.containment.clone() })
             }
             Reply::SpawnFailed { errno, text } => Some(Report::SpawnFailed { errno, text }),

@@ -44,7 +44,7 @@ pub enum Command {
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
     Ready { containment: String, leaf: Option<PathBuf>, notes: Vec<String> },
-    Started { id: ProcessId },
+    Started { id: ProcessId, containment: String },
     SpawnFailed { errno: Option<i32>, text: String },
     LeaderExited { exit: Exit, used: TreeUse, signalled: bool, oom: bool },
     Swept { swept: Swept, used: TreeUse, survivors: Vec<ProcessId> },

@@ -18,8 +18,16 @@ pub struct Placement<'a> {
     pub oom_raise: i32,
 }
 
-/// Starts `command` (its standard streams are set by the caller) and returns its number, or why its program could not be started.
-pub fn spawn(command: &mut Command, placement: Placement<'_>) -> io::Result<i32> {
+/// A child that runs its program, or has run it already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spawned {
+    pub pid: i32,
+    /// It was born in the leaf; otherwise it was told to move there, and the kernel may have refused.
+    pub born_inside: bool,
+}
+
+/// Starts `command` (its standard streams are set by the caller) and says who it is, or why its program could not be started.
+pub fn spawn(command: &mut Command, placement: Placement<'_>) -> io::Result<Spawned> {
     let (mut reader, writer) = io::pipe()?;
     let (pid, still_outside) = match placement.leaf.map(clone_into) {
         Some(Ok(pid)) => (pid, None),
@@ -43,7 +51,7 @@ pub fn spawn(command: &mut Command, placement: Placement<'_>) -> io::Result<i32>
             Err(io::Error::from_raw_os_error(i32::from_ne_bytes(code)))
         }
         // The pipe closed without a word: exec has succeeded.
-        Err(_) => Ok(pid),
+        Err(_) => Ok(Spawned { pid, born_inside: placement.leaf.is_some() && still_outside.is_none() }),
     }
 }
 

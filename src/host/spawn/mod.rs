@@ -3,4 +3,4 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{Placement, spawn};
+pub use linux::{Placement, Spawned, spawn};

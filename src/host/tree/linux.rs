@@ -49,7 +49,7 @@ pub struct OurTree {
     pub spare: Patterns,
     details: HashMap<ProcessId, Details>,
     in_leaf: BTreeSet<i32>,
-    paused: Vec<ProcessId>,
+    paused: Option<Vec<ProcessId>>,
     /// A signal has been sent: from then on a process shows its end, not its life.
     signalled: bool,
 }
@@ -79,7 +79,7 @@ impl OurTree {
             spare: Patterns::default(),
             details: HashMap::new(),
             in_leaf: BTreeSet::new(),
-            paused: Vec::new(),
+            paused: None,
             signalled: false,
         }
     }
@@ -353,15 +353,16 @@ impl OurTree {
                 scan.seen.iter().filter(|seen| seen.activity == Activity::Running).map(|seen| seen.id).collect();
             let one_by_one = self.reach(&running, Reach::Whole, Leaf::freeze);
             let _ = deliver_all(&one_by_one, Signal::Stop);
-            self.paused.extend(one_by_one);
+            self.paused.get_or_insert_default().extend(one_by_one);
         }
     }
 
     pub fn resume(&mut self) {
+        let Some(stopped) = self.paused.take() else { return };
         if let Some(leaf) = &self.leaf {
             let _ = leaf.thaw();
         }
-        let _ = deliver_all(&std::mem::take(&mut self.paused), Signal::Continue);
+        let _ = deliver_all(&stopped, Signal::Continue);
     }
 
     /// What a sweep found, for the record. A long list is cut, and the cut is said.
