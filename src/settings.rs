@@ -3,9 +3,11 @@
 mod environment;
 mod flags;
 mod plan_files;
+mod pools;
 mod resolve;
 
 pub use environment::Environment;
 pub use flags::{CapsSource, DurationArg, ReapScopeArg, RunFlags};
 pub use plan_files::PlanError;
+pub use pools::{PoolRunFlags, PoolRunSettings, pools_folder, resolve_pool_run};
 pub use resolve::{ActionsFiles, Identity, PoolSettings, Rounds, RunSettings, SettingsError, resolve_run};

@@ -4,6 +4,7 @@ mod asked;
 mod completions;
 mod doctor;
 mod out;
+mod pool;
 mod reap;
 mod report;
 mod run;
@@ -45,6 +46,7 @@ enum Command {
     Watch(watch::WatchArgs),
     Reap(reap::ReapArgs),
     Doctor(doctor::DoctorArgs),
+    Pool(pool::PoolArgs),
     Verify(verify::VerifyArgs),
     Schema(schema::SchemaArgs),
     Completions(completions::CompletionsArgs),
@@ -103,6 +105,7 @@ pub fn main() -> ExitCode {
         Command::Verify(args) => verify::run(&args, &world),
         Command::Trend(args) => trend::run(&args, &world),
         Command::Watch(args) => watch::run(&args, &world),
+        Command::Pool(args) => pool::run(args, &world),
         Command::Schema(args) => schema::run(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => completions::man(&args),

@@ -19,7 +19,7 @@ impl EndSignal {
         }
     }
 
-    fn exit_code(self) -> i32 {
+    pub fn exit_code(self) -> i32 {
         match self {
             EndSignal::Hup => 129,
             EndSignal::Int => 130,

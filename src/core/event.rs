@@ -92,11 +92,16 @@ impl Body {
         }
     }
 
-    /// Whether this event moves the leg on. Heartbeats, samples and sink news do not: a hung file has none of these.
+    /// Whether this event moves the leg on. Signs of life do not, and neither does a wait for a slot that goes on.
     pub fn is_progress(&self) -> bool {
         !matches!(
             self,
-            Body::Heartbeat(_) | Body::HostSampled(_) | Body::Suspended(_) | Body::SinkDegraded(_) | Body::SinkRecovered(_)
+            Body::Heartbeat(_)
+                | Body::HostSampled(_)
+                | Body::Suspended(_)
+                | Body::SinkDegraded(_)
+                | Body::SinkRecovered(_)
+                | Body::SlotWaiting(_)
         )
     }
 

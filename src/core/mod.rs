@@ -28,6 +28,7 @@ pub mod row;
 pub mod sample;
 pub mod scan;
 pub mod schema;
+pub mod slot;
 pub mod stop;
 pub mod tail;
 pub mod trend;

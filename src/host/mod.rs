@@ -14,6 +14,7 @@ pub mod process;
 pub mod reap;
 pub mod sampler;
 pub mod signals;
+pub mod slots;
 pub mod spawn;
 pub mod sweep;
 pub mod table;

@@ -10,6 +10,7 @@
 //!        └─▶ loop-finished ─▶ flush ─▶ run-finished ─▶ the report of it ─▶ exit status
 //! ```
 
+mod admission;
 mod announce;
 mod book;
 mod console;
@@ -18,6 +19,8 @@ mod finish;
 mod logfile;
 mod output;
 mod plan;
+mod pool;
+mod queue;
 mod rounds;
 mod session;
 mod start;
@@ -25,12 +28,14 @@ mod start;
 use std::path::PathBuf;
 
 use crate::core::event::SinkState;
+use crate::host::slots::SlotError;
 use crate::report::style::Style;
 use crate::settings::RunSettings;
 use crate::sink::SinkError;
 use crate::store::StoreError;
 
 pub use plan::Plan;
+pub use pool::execute as execute_pool;
 
 /// Why nothing ran.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +58,8 @@ pub enum RunError {
     Mechanism(String),
     #[error("nothing to resume: {0}")]
     Resume(String),
+    #[error(transparent)]
+    Pool(#[from] SlotError),
     #[error("{what}: {source}")]
     System { what: &'static str, source: std::io::Error },
 }
@@ -74,8 +81,11 @@ pub fn execute(settings: RunSettings, style: Style) -> Result<i32, RunError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|source| RunError::System { what: "the async runtime cannot start", source })?;
     runtime.block_on(async {
+        let queue = admission::queue(&settings)?;
         let mut session = start::begin(settings, plan, style).await?;
+        let slot = admission::enter(&mut session, queue).await;
         rounds::run(&mut session).await;
+        admission::leave(&mut session, slot).await;
         Ok(finish::end(session).await)
     })
 }

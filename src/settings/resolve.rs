@@ -13,6 +13,7 @@ use crate::core::moment::{Moment, Secs, Wall, parse_duration};
 use crate::core::outcome::Scope;
 use crate::core::pattern::Patterns;
 use crate::core::scan::{RuleError, Rules};
+use crate::core::slot::PoolName;
 use crate::sink::Variables;
 
 const SETTINGS_FILE: &str = "ledger.toml";
@@ -54,8 +55,10 @@ pub struct Rounds {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoolSettings {
-    pub name: String,
+    pub name: PoolName,
     pub slots: Option<u32>,
+    /// The folder of pools.
+    pub folder: PathBuf,
 }
 
 /// Where GitHub Actions wants its texts.
@@ -188,7 +191,10 @@ pub fn resolve_run(flags: RunFlags, env: &Environment, folder: &Path, now: Momen
         resume: flags.resume,
         min_evidence: min_evidence(flags.min_evidence.or(of_file.min_evidence))?,
         classify,
-        pool: flags.pool.or(of_file.pool).map(|name| PoolSettings { name, slots: flags.slots.or(of_file.slots) }),
+        pool: match flags.pool.or(of_file.pool) {
+            Some(name) => Some(super::pools::pool(&name, flags.slots.or(of_file.slots), env)?),
+            None => None,
+        },
         without_mechanism: flags.without_mechanism,
         dry_run: flags.dry_run,
         secrets: env.secrets(),
@@ -361,7 +367,7 @@ fn either<T>(flags: Vec<T>, of_file: Vec<T>) -> Vec<T> {
     if flags.is_empty() { of_file } else { flags }
 }
 
-fn bad(flag: &'static str, value: &str, reason: &str) -> SettingsError {
+pub(super) fn bad(flag: &'static str, value: &str, reason: &str) -> SettingsError {
     SettingsError::BadValue { flag, value: value.chars().take(80).collect(), reason: reason.to_owned() }
 }
 
