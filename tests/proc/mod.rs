@@ -9,4 +9,5 @@ mod owner;
 mod pausing;
 mod privileges;
 mod qemu;
+mod slots;
 mod strangers;
