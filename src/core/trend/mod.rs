@@ -35,6 +35,8 @@ pub struct Trend {
     pub reference: Vec<String>,
     /// Files of the leg that passed undisturbed and have a reference, in the order in which they ran.
     pub files: Vec<FileCost>,
+    /// How much dearer a file is here than in the reference, wherever it stands.
+    pub level: Option<Level>,
     /// Ratio per file by position, as it was measured.
     pub raw: Option<Fit>,
     /// The same without time in which no VM was alive. `null` where no sample tells.
@@ -81,13 +83,19 @@ pub struct Lever {
     pub moves: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Isolation {
-    pub groups: usize,
+/// The median ratio with the 95 % interval of the sign test, which needs 6 files.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Level {
     pub files: usize,
     pub median_ratio: f64,
     pub low: Option<f64>,
     pub high: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Isolation {
+    pub groups: usize,
+    pub level: Level,
 }
 
 /// Answers for one leg.
@@ -110,6 +118,7 @@ pub fn analyse(question: Question<'_>) -> Trend {
     let mut trend = Trend {
         leg: leg.leg().to_string(),
         reference: reference.iter().map(|other| other.leg().to_string()).collect(),
+        level: level(&files),
         raw: fit(&raw),
         without_idle: fit(&by_position(without_idle)),
         without_components: if with_components { fit(&by_position(without_components)) } else { None },
@@ -211,10 +220,13 @@ fn isolation(leg: &LegRow, reference: &[&LegRow], files: &[FileCost]) -> Option<
     if reference.len() < 2 || !smaller {
         return None;
     }
+    Some(Isolation { groups: reference.len(), level: level(files)? })
+}
+
+fn level(files: &[FileCost]) -> Option<Level> {
     let ratios: Vec<f64> = files.iter().map(|file| file.ratio).collect();
     let interval = median_interval(&ratios);
-    Some(Isolation {
-        groups: reference.len(),
+    Some(Level {
         files: files.len(),
         median_ratio: median(&ratios)?,
         low: interval.map(|(low, _)| low),

@@ -152,8 +152,8 @@ fn isolated_groups_against_one_sequence() {
     let dearer: Vec<(&str, f64)> = files.iter().map(|(name, seconds)| (*name, seconds * 1.3)).collect();
     let judged = leg("macos", &dearer);
     let isolation = ask(&judged, &groups).isolation.unwrap();
-    assert_eq!((isolation.groups, isolation.files), (3, 12));
-    assert!((isolation.median_ratio - 1.3).abs() < 1e-3 && isolation.low.unwrap() > 1.29, "{isolation:?}");
+    assert_eq!((isolation.groups, isolation.level.files), (3, 12));
+    assert!((isolation.level.median_ratio - 1.3).abs() < 1e-3 && isolation.level.low.unwrap() > 1.29, "{isolation:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The answer in words. It claims no more than the points carry.
 
 use super::stats::least_squares;
-use super::{FileCost, Fit, Held, Resource, Trend, without_idle};
+use super::{FileCost, Fit, Held, Level, Resource, Trend, without_idle};
 use crate::core::row::LegRow;
 
 /// Below this many points an interval is wide enough to hold anything.
@@ -12,6 +12,7 @@ pub(super) fn verdict(trend: &Trend, leg: &LegRow) -> Vec<String> {
     said.extend(idle(trend));
     said.extend(lever(trend));
     said.extend(components(trend));
+    said.extend(level(trend));
     said.extend(isolation(trend));
     said.push(held(trend));
     said.push(leftovers(trend, leg));
@@ -85,7 +86,9 @@ fn extra_idle(file: &FileCost) -> f64 {
 fn lever(trend: &Trend) -> Option<String> {
     let (raw, lever) = (trend.raw.as_ref()?, trend.lever.as_ref()?);
     let file = trend.files.iter().find(|file| file.position == lever.position)?;
-    let much = lever.moves.abs() > 0.5 * raw.least_squares.abs() && lever.moves.abs() > 0.001;
+    // A file that holds the slope down makes none of it.
+    let same_way = lever.moves * raw.least_squares > 0.0;
+    let much = same_way && lever.moves.abs() > 0.5 * raw.least_squares.abs() && lever.moves.abs() > 0.001;
     much.then(|| {
         format!(
             "one file makes most of the raw slope: without {} ({:.0} s, {:.2} times its reference) least squares gives {:+.3} per file",
@@ -109,16 +112,31 @@ fn components(trend: &Trend) -> Option<String> {
     ))
 }
 
+fn level(trend: &Trend) -> Option<String> {
+    // Groups of the same files are told of in their own sentence.
+    let level = trend.level.filter(|_| trend.isolation.is_none())?;
+    Some(format!("a file took {} what it took in the reference, over {}", times(&level), files(level.files)))
+}
+
 fn isolation(trend: &Trend) -> Option<String> {
-    let isolation = trend.isolation.as_ref()?;
-    let range = match (isolation.low, isolation.high) {
-        (Some(low), Some(high)) => format!(" (95 % between {low:.2} and {high:.2})"),
-        _ => " (too few files for an interval)".to_owned(),
-    };
+    let isolation = trend.isolation?;
     Some(format!(
-        "in one sequence a file took {:.2} times{range} what it took in {} separate groups, over {} files",
-        isolation.median_ratio, isolation.groups, isolation.files
+        "in one sequence a file took {} what it took in {} separate groups, over {}",
+        times(&isolation.level),
+        isolation.groups,
+        files(isolation.level.files)
     ))
+}
+
+fn times(level: &Level) -> String {
+    match (level.low, level.high) {
+        (Some(low), Some(high)) => format!("{:.2} times (95 % between {low:.2} and {high:.2})", level.median_ratio),
+        _ => format!("{:.2} times (too few files for an interval)", level.median_ratio),
+    }
+}
+
+fn files(n: usize) -> String {
+    if n == 1 { "1 file".to_owned() } else { format!("{n} files") }
 }
 
 fn held(trend: &Trend) -> String {
@@ -163,7 +181,7 @@ fn leftovers(trend: &Trend, leg: &LegRow) -> String {
     let unproved = leg.files.iter().filter(|file| file.reported() && file.cleanup_verified.is_none()).count();
     let proved = match unproved {
         0 => String::new(),
-        n => format!("; for {n} files the sweep proves nothing"),
+        n => format!("; for {} the sweep proves nothing", files(n)),
     };
     match (trend.seen.leftovers, trend.seen.survivors) {
         (0, _) => format!("no leftover process was recorded{proved}"),
