@@ -93,7 +93,7 @@ fn completions_and_man_pages() {
     let folder = tempfile::tempdir().unwrap();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let said = text(&ledger(folder.path(), &["completions", shell]));
-        assert!(said.contains("trend") && said.contains("--against"), "{shell}");
+        assert!(said.contains("trend") && said.contains("against"), "{shell}");
     }
     assert!(text(&ledger(folder.path(), &["man"])).contains(".TH ledger 1"));
     text(&ledger(folder.path(), &["man", "--out", "."]));

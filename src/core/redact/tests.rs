@@ -1,3 +1,5 @@
+//! Redaction: exact values, encodings, cuts at any place.
+
 use base64::Engine as _;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! The order of stopping a tree, step by step.
+
 use super::*;
 
 fn id(pid: i32) -> ProcessId {

@@ -1,3 +1,5 @@
+//! Trends with known slopes, and what may not be claimed.
+
 use std::collections::BTreeMap;
 
 use super::*;

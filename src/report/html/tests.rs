@@ -1,3 +1,5 @@
+//! The page as text: inert, whole, bounded.
+
 use super::*;
 use crate::report::fixtures;
 
