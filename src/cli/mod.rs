@@ -7,6 +7,7 @@ mod doctor;
 mod import;
 mod out;
 mod pool;
+mod prune;
 mod reap;
 mod report;
 mod run;
@@ -49,6 +50,7 @@ enum Command {
     Trend(trend::TrendArgs),
     Watch(watch::WatchArgs),
     Reap(reap::ReapArgs),
+    Prune(prune::PruneArgs),
     Doctor(doctor::DoctorArgs),
     Pool(pool::PoolArgs),
     Verify(verify::VerifyArgs),
@@ -104,6 +106,7 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run::run(args, &world),
         Command::Reap(args) => reap::run(&args),
+        Command::Prune(args) => prune::run(&args),
         Command::Doctor(args) => doctor::run(&args, &world),
         Command::Report(args) => report::run(&args, &world),
         Command::Verify(args) => verify::run(&args, &world),

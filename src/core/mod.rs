@@ -25,6 +25,7 @@ pub mod plan;
 pub mod process;
 pub mod redact;
 pub mod resource;
+pub mod retention;
 pub mod row;
 pub mod sample;
 pub mod scan;
