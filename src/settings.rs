@@ -2,6 +2,7 @@
 
 mod environment;
 mod flags;
+mod globs;
 mod plan_files;
 mod pools;
 mod resolve;

@@ -68,6 +68,15 @@ pub fn block(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n").trim_end().to_owned()
 }
 
+/// The last lines of a block, with a word for those that are left out.
+pub fn last_lines(block: &str, most: usize) -> String {
+    let lines: Vec<&str> = block.lines().collect();
+    match lines.len().checked_sub(most) {
+        None | Some(0) => block.to_owned(),
+        Some(left_out) => format!("… {left_out} lines above\n{}", lines[left_out..].join("\n")),
+    }
+}
+
 /// Without escape sequences: CSI, OSC and the other strings, two-character ones. An unfinished one takes the rest of its line.
 fn without_sequences(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -232,6 +241,13 @@ mod tests {
         for (input, expect) in cases {
             assert_eq!(block(input), expect, "{input:?}");
         }
+    }
+
+    #[test]
+    fn the_last_lines_are_kept_and_the_others_counted() {
+        assert_eq!(last_lines("a\nb", 2), "a\nb");
+        assert_eq!(last_lines("a\nb\nc", 2), "… 1 lines above\nb\nc");
+        assert_eq!(last_lines("", 2), "");
     }
 
     #[test]

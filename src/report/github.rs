@@ -37,6 +37,9 @@ pub fn annotation(level: Level, file: Option<&str>, title: &str, message: &str) 
     format!("::{} {file}title={title}::{}\n", level.as_str(), command_data(&escape::block(message)))
 }
 
+/// Of the last output of a file: an annotation is a note, not a log.
+const LINES_SHOWN: usize = 30;
+
 /// The findings of one finished file: how it failed, and what it left behind.
 pub fn file_annotations(file: &FileRow) -> Vec<String> {
     let mut found = Vec::new();
@@ -44,7 +47,7 @@ pub fn file_annotations(file: &FileRow) -> Vec<String> {
         let time = file.duration_s.map(|time| format!(" after {time}")).unwrap_or_default();
         let notes = words::file_notes(file);
         let notes = if notes.is_empty() { String::new() } else { format!("\n{}", notes.join("; ")) };
-        let output = file.last_output.as_deref().map(|output| format!("\n{}", escape::block(output))).unwrap_or_default();
+        let output = file.last_output.as_deref().map(|output| format!("\n{}", escape::last_lines(&escape::block(output), LINES_SHOWN))).unwrap_or_default();
         let message = format!("{}: {}{time}{notes}{output}", escape::name(&file.file), words::file_result(file));
         let level = if *outcome == Outcome::NotRun { Level::Warning } else { Level::Error };
         found.push(annotation(level, Some(&file.file), &words::file_result(file), &message));

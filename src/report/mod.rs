@@ -31,4 +31,4 @@ pub mod timing;
 pub mod trace;
 pub mod trend;
 pub mod watch;
-mod words;
+pub mod words;

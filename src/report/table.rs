@@ -15,6 +15,8 @@ const FILES_SHOWN: usize = 40;
 /// Names that tell a reader which files never ran; after these a number is enough.
 const NAMES_SHOWN: usize = 8;
 const LEFTOVERS_SHOWN: usize = 20;
+/// Of the last output of a file: a screen's worth.
+const LINES_SHOWN: usize = 30;
 
 pub fn render(summary: &Summary, style: Style) -> String {
     let mut out = format!("{}\n", style.paint(Ink::Strong, &wrapped(&Counts::of(summary).sentence(), style, "", "")));
@@ -200,7 +202,7 @@ fn bullet(text: &str, style: Style) -> String {
 }
 
 fn quoted(label: &str, output: &str, style: Style) -> String {
-    let block = escape::block(output);
+    let block = escape::last_lines(&escape::block(output), LINES_SHOWN);
     if block.is_empty() {
         return String::new();
     }

@@ -15,6 +15,7 @@ use crate::report::github::{self, Level};
 use crate::report::live::Bar;
 use crate::report::progress::{self, Eta, Progress};
 use crate::report::style::{Colour, Glyphs, Style};
+use crate::report::words;
 use crate::settings::RunSettings;
 
 /// Lines beside the output of files: they go to logs as often as to terminals.
@@ -100,8 +101,10 @@ pub async fn file_ended(session: &Session, planned: &Planned, record: &Body, sam
             let name = crate::report::escape::name(leftover.exe.as_deref().unwrap_or(&leftover.comm));
             let argv = crate::report::escape::name(leftover.argv.as_deref().unwrap_or_default());
             session.console.say(format!(
-                "ledger: warning: '{}' left {name} (pid {}) behind: {:?}; {argv}",
-                planned.path, leftover.pid, leftover.fate
+                "ledger: warning: '{}' left {name} (pid {}) behind: {}; {argv}",
+                planned.path,
+                leftover.pid,
+                words::fate(leftover.fate)
             ));
         }
     }

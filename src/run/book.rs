@@ -125,8 +125,16 @@ impl Book {
     }
 
     pub async fn close(self) -> Result<(), StoreError> {
+        let path = self.writer.path().to_owned();
         drop(self.flusher);
-        self.writer.close().await
+        self.writer.close().await?;
+        if self.head == Seq(0) {
+            // A run that never began is no leg: its database would be one that ended without its record.
+            let files = [path.clone(), path.with_extension("head")];
+            let gone = files.iter().try_for_each(std::fs::remove_file);
+            tracing::debug!(path = %path.display(), ?gone, "the database of a run that never began is removed");
+        }
+        Ok(())
     }
 }
 

@@ -12,6 +12,8 @@ use crate::report::live::Bar;
 
 /// Pieces of output that may wait for a slow reader: 64 of at most 64 KiB.
 const QUEUE: usize = 64;
+/// How long a line of ledger's own waits for a reader that stands still.
+const READER: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
@@ -50,9 +52,10 @@ impl Console {
         let _ = self.queue.send(Message::Bytes(stream, bytes)).await;
     }
 
-    /// A workflow command or a result on stdout.
+    /// A workflow command or a result on stdout. A reader that stands still loses it: the loop goes on.
     pub async fn out(&self, line: String) {
-        let _ = self.queue.send(Message::Line(Stream::Stdout, line)).await;
+        let sent = self.queue.send_timeout(Message::Line(Stream::Stdout, line), READER);
+        let _ = sent.await;
     }
 
     /// Status and warnings on stderr. Never waits: a line that finds no room is lost, as the output itself would be.

@@ -33,17 +33,12 @@ struct Pending {
 pub async fn run(session: &mut Session, mut owner: Owner, bounds: Bounds, spec: SpawnSpec, log: &std::path::Path) -> Ended {
     let mut pending = Pending { output: None, drain: None };
     let mut queue = std::collections::VecDeque::new();
-    match attach(session, &mut owner, log) {
-        Ok(output) => {
-            pending.output = Some(output);
-            owner.start(spec);
-        }
-        Err(error) => {
-            queue.push_back(Input::SpawnFailed { text: format!("its log '{}' cannot be written: {error}", log.display()) })
-        }
-    }
+    // Taken before the file can start: whatever holds ledger up from here on is the file's time and never less.
+    let began = clock::now();
+    pending.output = Some(attach(session, &mut owner, log));
+    owner.start(spec);
     session.sampler.watch(Watched::Owner(owner.id()));
-    let mut watch = Watch::begin(bounds, clock::now());
+    let mut watch = Watch::begin(bounds, began);
     if session.state.signal.is_some() {
         queue.push_back(Input::Cancel);
     }
@@ -117,16 +112,16 @@ pub fn never_spawned(session: &Session, bounds: Bounds, text: String) -> Ended {
     Ended { outcome: Outcome::SpawnFailure, cleanup: Cleanup::Clean, record }
 }
 
-fn attach(session: &Session, owner: &mut Owner, log: &std::path::Path) -> std::io::Result<Output> {
+fn attach(session: &Session, owner: &mut Owner, log: &std::path::Path) -> Output {
     let wanted = Wanted { classify: session.settings.classify.clone(), min_evidence: session.settings.min_evidence.clone() };
-    let mut output = Output::new(log, session.redactor.clone(), &wanted)?;
+    let mut output = Output::new(log, session.redactor.clone(), &wanted);
     if let Some(stdout) = owner.stdout.take() {
         output.read(Stream::Stdout, stdout, session.console.clone(), &wanted);
     }
     if let Some(stderr) = owner.stderr.take() {
         output.read(Stream::Stderr, stderr, session.console.clone(), &wanted);
     }
-    Ok(output)
+    output
 }
 
 /// Names what happened next; `Watch::step` decides what it means.

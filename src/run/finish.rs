@@ -16,6 +16,8 @@ use crate::sink::Patience;
 
 /// How long the console may take for its last lines.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long a reader that stands still may hold the report back.
+const READER: Duration = Duration::from_secs(60);
 /// The service refuses a summary over a mebibyte.
 const STEP_SUMMARY_BYTES: usize = 1 << 20;
 
@@ -30,7 +32,9 @@ pub async fn end(mut session: Session) -> i32 {
     // The last write may be the one that failed.
     let exit_code = session.state.exit_code();
     if let Some(row) = row(&session) {
-        tell(&session, row).await;
+        // Everything is recorded. A pager may keep the words waiting for a while, but nothing keeps the process.
+        let patience = if session.state.signal.is_some() { LAST_WORDS } else { READER };
+        let _ = tokio::time::timeout(patience, tell(&session, row)).await;
     }
     session.console.flush(LAST_WORDS).await;
     if let Err(error) = session.book.close().await {
@@ -117,12 +121,17 @@ fn row(session: &Session) -> Option<LegRow> {
 async fn tell(session: &Session, row: LegRow) {
     let outputs = github::outputs(&row);
     let summary = Summary { v: REPORT_VERSION, generated_at: clock::now().wall, legs: vec![row], warnings: Vec::new() };
+    write_actions_files(session, &summary, outputs).await;
     let text = table::render(&summary, session.style);
     for line in text.trim_end().lines() {
         session.console.say_all(line.to_owned()).await;
     }
+}
+
+/// Before the words for people: what a workflow reads must not wait for whoever reads those.
+async fn write_actions_files(session: &Session, summary: &Summary, outputs: String) {
     let Some(actions) = &session.settings.actions else { return };
-    let files = [(&actions.output, outputs), (&actions.step_summary, markdown::render(&summary, STEP_SUMMARY_BYTES))];
+    let files = [(&actions.output, outputs), (&actions.step_summary, markdown::render(summary, STEP_SUMMARY_BYTES))];
     for (path, text) in files {
         let Some(path) = path else { continue };
         if let Err(error) = append(path, &text) {

@@ -15,7 +15,7 @@ const HEAD: u64 = 8 * 1024 * 1024;
 const TAIL: usize = 512 * 1024;
 
 pub struct LogFile {
-    file: File,
+    file: Option<File>,
     stream: RedactStream,
     written: u64,
     tail: VecDeque<u8>,
@@ -25,15 +25,13 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    pub fn create(path: &Path, stream: RedactStream) -> io::Result<Self> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        private(&mut options);
-        let file = options.open(path)?;
-        Ok(Self { file, stream, written: 0, tail: VecDeque::new(), left_out: 0, failed: None, buffer: Vec::new() })
+    /// A log that cannot be made costs the log and not the file's run; `finish` says so.
+    pub fn create(path: &Path, stream: RedactStream) -> Self {
+        let (file, failed) = match open(path) {
+            Ok(file) => (Some(file), None),
+            Err(error) => (None, Some(error)),
+        };
+        Self { file, stream, written: 0, tail: VecDeque::new(), left_out: 0, failed, buffer: Vec::new() }
     }
 
     pub fn adopt(&mut self, redactor: &Redactor) {
@@ -74,10 +72,20 @@ impl LogFile {
     }
 
     fn put(&mut self, bytes: &[u8]) {
-        if self.failed.is_none() {
-            self.failed = self.file.write_all(bytes).err();
+        if let (None, Some(file)) = (&self.failed, &mut self.file) {
+            self.failed = file.write_all(bytes).err();
         }
     }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    private(&mut options);
+    options.open(path)
 }
 
 #[cfg(unix)]
@@ -97,7 +105,7 @@ mod tests {
     fn head_and_tail_are_kept_and_what_is_left_out_is_counted() {
         let folder = tempfile::tempdir().expect("a temp folder");
         let path = folder.path().join("logs/a.log");
-        let mut log = LogFile::create(&path, Redactor::new(["hunter22"]).stream()).expect("a log");
+        let mut log = LogFile::create(&path, Redactor::new(["hunter22"]).stream());
         log.write(b"first hun");
         log.write(b"ter22\n");
         let piece = vec![b'x'; 1 << 20];
@@ -111,5 +119,14 @@ mod tests {
         let printed = "first ***\n".len() + 12 * (1 << 20) + "last line\n".len();
         let left_out = printed - usize::try_from(HEAD).expect("fits") - TAIL;
         assert!(text.contains(&format!("\n[ledger: {left_out} bytes are left out here]\n")));
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_made_is_told_and_costs_nothing_else() {
+        let folder = tempfile::tempdir().expect("a temp folder");
+        std::fs::write(folder.path().join("logs"), "in the way").expect("a file");
+        let mut log = LogFile::create(&folder.path().join("logs/a.log"), Redactor::new(["hunter22"]).stream());
+        log.write(b"text");
+        assert!(log.finish().is_err());
     }
 }

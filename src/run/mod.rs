@@ -42,6 +42,8 @@ pub use pool::execute as execute_pool;
 pub enum RunError {
     #[error("the caps file '{}' cannot be used: {reason}", path.display())]
     CapsFile { path: PathBuf, reason: String },
+    #[error("the folder of logs '{}' cannot be made: {error}; name another one with --logs", path.display())]
+    Logs { path: PathBuf, error: std::io::Error },
     #[error("this shard has no file: there are {files} files for more shards than that")]
     EmptyShard { files: usize },
     #[error("the ledgers of earlier runs cannot be read: {0}")]

@@ -43,21 +43,24 @@ struct Shared {
     components: Vec<Component>,
     rule: Option<(Outcome, String)>,
     evidence_of_tests: Option<bool>,
+    /// Pumps that wait for whoever reads ledger's own output.
+    held_back: usize,
 }
 
 impl Output {
     /// `redactor` is the run's own: a mask that one file announces holds for all that follow.
-    pub fn new(log: &Path, redactor: Arc<Mutex<Redactor>>, wanted: &Wanted) -> std::io::Result<Self> {
+    pub fn new(log: &Path, redactor: Arc<Mutex<Redactor>>, wanted: &Wanted) -> Self {
         let stream = lock(&redactor).stream();
         let shared = Shared {
             redactor,
             tail: Tail::default(),
-            log: LogFile::create(log, stream)?,
+            log: LogFile::create(log, stream),
             components: Vec::new(),
             rule: None,
             evidence_of_tests: wanted.min_evidence.as_ref().map(|_| false),
+            held_back: 0,
         };
-        Ok(Self { shared: Arc::new(Mutex::new(shared)), pumps: Vec::new() })
+        Self { shared: Arc::new(Mutex::new(shared)), pumps: Vec::new() }
     }
 
     /// Begins to read one of the file's streams.
@@ -88,7 +91,11 @@ impl Output {
         let mut notes = Vec::new();
         if held.await.is_err() {
             self.pumps.iter().for_each(JoinHandle::abort);
-            notes.push("a process that is not of this file still holds its output; what was read until then is kept".to_owned());
+            let why = match lock(&self.shared).held_back {
+                0 => "a process that is not of this file still holds its output",
+                _ => "nobody reads ledger's own output, which held this file back",
+            };
+            notes.push(format!("{why}; what was read until then is kept"));
         }
         let mut shared = lock(&self.shared);
         if let Err(error) = shared.log.finish() {
@@ -119,7 +126,9 @@ impl Pump {
         // A read that fails is the end of this stream: a terminal whose last holder has gone answers with an error.
         while let Ok(length @ 1..) = pipe.read(&mut piece).await {
             self.take(&piece[..length]);
+            lock(&self.shared).held_back += 1;
             console.bytes(stream, piece[..length].to_vec()).await;
+            lock(&self.shared).held_back -= 1;
         }
         self.end();
     }

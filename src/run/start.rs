@@ -23,7 +23,7 @@ use crate::report::check_run;
 use crate::report::style::Style;
 use crate::settings::RunSettings;
 use crate::sink::{self, Backend, SinkContext};
-use crate::source::recovery;
+use crate::source::recovery::{self, Recovered};
 use crate::store::{LedgerFolder, Writer, WriterOptions};
 
 /// A sink that is required has this long for its first answer.
@@ -40,7 +40,11 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
     }
     let disabled = disabled(&settings)?;
     let folder = LedgerFolder::create(&settings.ledger)?;
-    let recovered = recovery::recover(&folder).await.map_err(RunError::History)?;
+    std::fs::create_dir_all(&settings.logs).map_err(|error| RunError::Logs { path: settings.logs.clone(), error })?;
+    let Recovered { told: recovered, unreadable } = recovery::recover(&folder).await.map_err(RunError::History)?;
+    for error in &unreadable {
+        console.say(format!("ledger: warning: a ledger of an earlier run cannot be read and is left alone: {error}"));
+    }
     let now = clock::now();
     let epoch = Epoch::new(uuid::Uuid::now_v7().to_string());
     if let Some(resumed) = &plan.resumed {
@@ -96,16 +100,17 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
         session.redacted(Body::RunStarted(Box::new(started))),
         Body::HostSampled(HostSampled { at: SampledAt::Start, sample }),
     ];
-    // Nothing has run: a ledger that cannot take its first events is an error before anything runs.
-    if let Err(error) = session.book.record(clock::now(), bodies).await {
-        finish::abandon(session).await;
-        return Err(error.into());
-    }
+    // Asked before the first event: a run that never began leaves no leg behind, here or in a sink that did answer.
     if session.settings.require_sink
         && let Err(silent) = session.book.reachable(REQUIRED_WITHIN).await
     {
         finish::abandon(session).await;
         return Err(RunError::SinkSilent(silent));
+    }
+    // Nothing has run: a ledger that cannot take its first events is an error before anything runs.
+    if let Err(error) = session.book.record(clock::now(), bodies).await {
+        finish::abandon(session).await;
+        return Err(error.into());
     }
     Ok(session)
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use super::globs::{self, GlobError};
 use crate::core::ids::FilePath;
 
 #[derive(Debug, thiserror::Error)]
@@ -51,21 +52,18 @@ fn expand_one(entry: &Path, folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
 }
 
 fn matches_of(pattern: &str, folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
-    let escaped = glob::Pattern::escape(&folder.to_string_lossy());
-    let absolute = if Path::new(pattern).is_absolute() { pattern.to_owned() } else { format!("{escaped}/{pattern}") };
-    let bad = |reason: String| PlanError::BadGlob { pattern: pattern.to_owned(), reason };
-    let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::default() };
-    let mut found = Vec::new();
-    for path in glob::glob_with(&absolute, options).map_err(|error| bad(error.msg.to_owned()))? {
-        let path = path.map_err(|error| PlanError::UnreadableGlob { pattern: pattern.to_owned(), reason: error.to_string() })?;
-        if !path.is_dir() {
-            found.push(path.strip_prefix(folder).map(Path::to_owned).unwrap_or(path));
+    let owned = || pattern.to_owned();
+    let mut found = globs::matches(pattern, folder).map_err(|error| match error {
+        GlobError::Pattern(error) => PlanError::BadGlob { pattern: owned(), reason: error.msg.to_owned() },
+        GlobError::Folder { path, error } => {
+            PlanError::UnreadableGlob { pattern: owned(), reason: format!("{}: {error}", path.display()) }
         }
-    }
+    })?;
+    found.retain(|path| !folder.join(path).is_dir());
     if found.is_empty() {
-        return Err(PlanError::EmptyGlob { pattern: pattern.to_owned() });
+        return Err(PlanError::EmptyGlob { pattern: owned() });
     }
-    found.sort_by_key(|path| path_bytes(path));
+    found.sort_by(|left, right| path_bytes(left).cmp(&path_bytes(right)));
     Ok(found)
 }
 
@@ -119,6 +117,41 @@ mod tests {
         assert_eq!(plan(&names, &["b.test.ts", "*.test.ts"]).unwrap(), ["b.test.ts", "a.test.ts"]);
         assert_eq!(plan(&names, &["odd[1].ts"]).unwrap(), ["odd[1].ts"]);
         assert_eq!(plan(&names, &["**/*.test.ts"]).unwrap(), ["a.test.ts", "b.test.ts", "sub/c.test.ts"]);
+    }
+
+    #[test]
+    fn globs_see_what_a_shell_sees() {
+        let names = ["a.sh", ".hidden.sh", "-dash.sh", "sub/b.sh", "sub/deep/c.sh", ".git/d.sh", "sub/x.txt"];
+        let table: Vec<(&str, &[&str])> = vec![
+            ("*.sh", &["-dash.sh", "a.sh"]),
+            ("./*.sh", &["-dash.sh", "a.sh"]),
+            ("sub/*.sh", &["sub/b.sh"]),
+            ("*/*.sh", &["sub/b.sh"]),
+            ("**/*.sh", &["-dash.sh", "a.sh", "sub/b.sh", "sub/deep/c.sh"]),
+            ("sub/**", &["sub/b.sh", "sub/deep/c.sh", "sub/x.txt"]),
+            ("sub/**/c.sh", &["sub/deep/c.sh"]),
+            ("[ab].sh", &["a.sh"]),
+            (".*.sh", &[".hidden.sh"]),
+            ("sub/../*.sh", &["sub/../-dash.sh", "sub/../a.sh"]),
+        ];
+        for (pattern, expect) in table {
+            assert_eq!(plan(&names, &[pattern]).unwrap(), expect, "{pattern}");
+        }
+        for nothing in ["a.sh/*.sh", "nowhere/*.sh", "*"] {
+            let found = plan(&["sub/x"], &[nothing]);
+            assert!(found.clone().is_err_and(|error| error.contains("matches no file")), "{nothing}: {found:?}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_name_that_is_not_utf8_is_a_file_like_any_other() {
+        use std::os::unix::ffi::OsStringExt as _;
+        let folder = folder(&["a.sh"]);
+        let odd = std::ffi::OsString::from_vec(b"bad\xff.sh".to_vec());
+        std::fs::write(folder.path().join(&odd), "").expect("a file");
+        let plan = expand(&["*.sh".into()], folder.path()).unwrap();
+        assert_eq!(plan.iter().map(FilePath::bytes).collect::<Vec<_>>(), [&b"a.sh"[..], &b"bad\xff.sh"[..]]);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub enum SettingsError {
     BadFile { path: PathBuf, reason: String },
     #[error("{flag} {value}: {reason}")]
     BadValue { flag: &'static str, value: String, reason: String },
+    #[error("--require-sink: no sink is set; name one with --sink or LEDGER_SINK")]
+    NoSink,
     #[error("no such caps file: '{}'; make one with `ledger caps derive --out {}`", .0.display(), .0.display())]
     NoCapsFile(PathBuf),
 }
@@ -148,6 +150,11 @@ pub fn resolve_run(flags: RunFlags, env: &Environment, folder: &Path, now: Momen
     let flag_or = |flag: Option<super::DurationArg>, file: Option<super::DurationArg>, default| {
         flag.or(file).map_or(Secs::from_secs(default), |duration| duration.0)
     };
+    let sinks = sinks(flags.sinks, of_file.sinks, env);
+    let require_sink = flags.require_sink || of_file.require_sink;
+    if require_sink && sinks.is_empty() {
+        return Err(SettingsError::NoSink);
+    }
     Ok(RunSettings {
         identity: identity(
             Named {
@@ -175,8 +182,8 @@ pub fn resolve_run(flags: RunFlags, env: &Environment, folder: &Path, now: Momen
         min_viable: flag_or(flags.min_viable, of_file.min_viable, 120),
         grace: flag_or(flags.grace, of_file.grace, 5),
         ledger,
-        sinks: sinks(flags.sinks, of_file.sinks, env),
-        require_sink: flags.require_sink || of_file.require_sink,
+        sinks,
+        require_sink,
         heartbeat: heartbeat(flag_or(flags.heartbeat, of_file.heartbeat, 30))?,
         logs,
         watch_disk: either(flags.watch_disk, of_file.watch_disk),
@@ -428,6 +435,7 @@ mod tests {
             (|flags| flags.attempt = Some("0".into()), "--attempt 0"),
             (|flags| flags.heartbeat = Some("0".parse().unwrap()), "--heartbeat 0"),
             (|flags| flags.caps = Some(CapsSource::File("none.json".into())), "no such caps file: 'none.json'"),
+            (|flags| flags.require_sink = true, "--require-sink: no sink is set"),
             (|flags| flags.reap_match = vec!["[".into()], "--reap-match ["),
             (|flags| flags.min_evidence = Some("(".into()), "--min-evidence ("),
         ];

@@ -40,8 +40,13 @@ pub struct Evidence {
 pub fn read(source: &str, question: &assemble::Question, found: &mut Found) -> Result<(), SourceError> {
     let is_folder = std::path::Path::new(source).is_dir();
     for place in open::places(source, found)? {
+        let before = found.evidence.len();
         match open::read_place(&place, question, found) {
             Err(error) if is_folder => found.warn(error.to_string()),
+            // A file that was named and says nothing at all is a mistake, not a night without legs.
+            Ok(()) if !is_folder && place.is_text() && found.evidence.len() == before => {
+                return Err(SourceError::Empty { path: source.into() });
+            }
             other => other?,
         }
     }

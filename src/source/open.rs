@@ -45,6 +45,12 @@ pub enum Place {
     Sink(String),
 }
 
+impl Place {
+    pub fn is_text(&self) -> bool {
+        matches!(self, Place::CiData(_) | Place::JUnit(_) | Place::Timing(_))
+    }
+}
+
 /// Bytes that tell what a file is.
 const SNIFFED: usize = 512;
 const BUFFER_BYTES: usize = 64 << 10;

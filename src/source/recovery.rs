@@ -76,8 +76,18 @@ pub enum Which {
     New,
 }
 
+/// What the start of a run found of earlier ones.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    /// A sentence for each dead leg.
+    pub told: Vec<String>,
+    /// Databases that cannot be read. They stay as they are, and nobody takes them for a leg that was never there.
+    pub unreadable: Vec<StoreError>,
+}
+
 /// Recovers at the start of a run: ends what dead runs left, and says each dead leg once.
-pub async fn recover(folder: &LedgerFolder) -> Result<Vec<String>, StoreError> {
+pub async fn recover(folder: &LedgerFolder) -> Result<Recovered, StoreError> {
+    let unreadable = folder.databases()?.into_iter().filter_map(|database| database.identity.err()).collect();
     let mut told = Vec::new();
     for leg in dead_legs(folder, Which::New)? {
         let mut sentence = leg.sentence();
@@ -90,7 +100,7 @@ pub async fn recover(folder: &LedgerFolder) -> Result<Vec<String>, StoreError> {
         told.push(sentence);
         note(&mark);
     }
-    Ok(told)
+    Ok(Recovered { told, unreadable })
 }
 
 /// A word beside its database says that a dead leg was dealt with.

@@ -47,6 +47,10 @@ impl LedgerFolder {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(StoreError::NotAFolder { path: path.to_owned() });
             }
+            // A parent that cannot take a folder, as in /proc, says that there is no such place.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(StoreError::ReadOnly { path: path.to_owned(), detail: error.to_string() });
+            }
             Err(error) => return Err(StoreError::io(path, &error)),
         }
         folder.probe().map_err(|error| StoreError::io(path, &error))?;

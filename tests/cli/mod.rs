@@ -1,3 +1,13 @@
-//! The command line as people and scripts use it: the built program, its output, its exit codes.
+//! ledger from outside: the built program, its exit status, what it prints, and what its evidence says afterwards.
 
+mod actions;
+mod bounds;
+mod deaths;
+mod endings;
+mod leftovers;
+mod names;
+mod output;
 mod people;
+mod refusals;
+mod signals;
+mod words;

@@ -8,8 +8,8 @@ use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 use super::Signal;
 use crate::core::ending::EndSignal;
 
-/// The streams. A signal that was ignored when ledger started stays ignored: `nohup` means it, and a shell ignores INT for what it
-/// starts in the background.
+/// The streams. HUP and the terminal's own stay ignored where they were when ledger started: `nohup` means it. INT and TERM are
+/// always heard: a script that starts ledger in the background has its shell ignore INT for it, and yet a cancelled job must end.
 #[derive(Debug)]
 pub struct Signals {
     hup: Option<Stream>,
@@ -24,8 +24,8 @@ impl Signals {
     pub fn listen() -> io::Result<Self> {
         Ok(Self {
             hup: unless_ignored(SignalKind::hangup())?,
-            int: unless_ignored(SignalKind::interrupt())?,
-            term: unless_ignored(SignalKind::terminate())?,
+            int: signal(SignalKind::interrupt()).map(Some)?,
+            term: signal(SignalKind::terminate()).map(Some)?,
             stop: unless_ignored(SignalKind::from_raw(libc::SIGTSTP))?,
             go_on: unless_ignored(SignalKind::from_raw(libc::SIGCONT))?,
         })

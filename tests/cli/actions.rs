@@ -1,0 +1,62 @@
+//! Under GitHub Actions: groups, annotations, outputs, the summary, and what is said when there is no sink.
+
+use crate::support::{Ran, World};
+
+fn run(world: &World, args: &[&str]) -> Ran {
+    let mut command = world.ledger(args);
+    let identity = [("GITHUB_RUN_ID", "77"), ("GITHUB_RUN_ATTEMPT", "2"), ("GITHUB_SHA", "abc"), ("GITHUB_EVENT_NAME", "push")];
+    command
+        .envs(identity)
+        .env("GITHUB_ACTIONS", "true")
+        .env("CI", "true")
+        .env("PLATFORM_ID", "plat")
+        .env("LEDGER_TARGET", "stable");
+    command.env("GITHUB_OUTPUT", world.join("output")).env("GITHUB_STEP_SUMMARY", world.join("summary"));
+    world.finish(command)
+}
+
+#[test]
+fn groups_annotations_outputs_and_summary() {
+    let world = World::with(&[
+        ("ok.sh", "echo '::error::fake'; printf unfinished"),
+        ("na,me:%0A::x.sh", "echo '100% <b>| a::b,c'; exit 3"),
+        ("left.sh", "setsid sleep 1000 & exit 0"),
+    ]);
+    world.write("output", "before=1\n");
+    let ran = run(&world, &["run", "--cap", "30", "ok.sh", "na,me:%0A::x.sh", "left.sh", "--", "sh"]);
+    ran.expect(1);
+    let out = ran.out();
+    assert!(out.contains("::group::[1/3] ok.sh") && out.contains("unfinished\n::endgroup::\n"), "{out}");
+    assert_eq!(out.matches("::endgroup::").count(), 3);
+    assert!(out.contains("::error file=na%2Cme%3A%250A%3A%3Ax.sh,title=test-failure::na,me:%250A::x.sh"), "{out}");
+    assert!(out.contains("::warning file=left.sh,title=leftovers::"), "{out}");
+    assert!(format!("{out}{}", ran.stderr).contains("no sink is set"), "{}", ran.stderr);
+    let output = world.read("output");
+    let expect = "before=1\nloop-finished=true\nconclusion=fail\nfailed=1\nfiles-reported=3\nfiles-planned=3\nlast-file=left.sh\n";
+    assert_eq!(output, expect);
+    let summary = world.read("summary");
+    assert!(summary.contains("plat") && !summary.contains("<b>|") && summary.contains("sleep"), "{summary}");
+    let leg = world.leg();
+    let identity =
+        ["run_id", "attempt", "platform", "target", "sha", "event"].map(|key| leg[key].as_str().unwrap_or_default().to_owned());
+    assert_eq!(identity, ["77", "2", "plat", "stable", "abc", "push"]);
+}
+
+#[test]
+fn a_loop_that_stopped_is_not_finished() {
+    let world = World::with(&[("a.sh", "exit 1"), ("b.sh", "exit 0")]);
+    run(&world, &["run", "--sink", &world.sink(), "--fail-fast", "a.sh", "b.sh", "--", "sh"]).expect(1);
+    let output = world.read("output");
+    assert!(output.contains("loop-finished=false\n") && output.contains("files-reported=1\n"), "{output}");
+    assert!(!run(&world, &["run", "--sink", &world.sink(), "b.sh", "--", "sh"]).stderr.contains("no sink is set"));
+}
+
+#[test]
+fn a_step_file_that_cannot_be_written_is_a_warning() {
+    let world = World::with(&[("a.sh", "exit 0")]);
+    let mut command = world.ledger(["run", "a.sh", "--", "sh"]);
+    command.env("GITHUB_ACTIONS", "true").env("GITHUB_OUTPUT", "/no/such/folder/output");
+    let ran = world.finish(command);
+    ran.expect(0);
+    assert!(ran.stderr.contains("'/no/such/folder/output' cannot be written"), "{}", ran.stderr);
+}

@@ -1,0 +1,161 @@
+//! ledger is killed, stopped, or starts twice: what the evidence says, and what is left on the machine.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{Started, World, is_alive, within};
+
+const HANG: &str = "echo 'test seven begins'; (trap '' TERM HUP; setsid sh -c 'trap \"\" TERM; echo $$ > inner; while :; do sleep 1; done') & \
+     while [ ! -s inner ]; do sleep 0.02; done; echo $$ $(cat inner) > tmp; mv tmp pids; sleep 1000";
+
+fn started(files: &[(&str, &str)], more: &[&str]) -> (World, Started) {
+    let world = World::with(files);
+    let sink = world.sink();
+    let args = ["run", "--heartbeat", "0.5", "--run-id", "R", "--sink", sink.as_str()].into_iter().chain(more.iter().copied());
+    let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    let ledger = world.start(world.ledger(args.chain(names).chain(["--", "sh"])));
+    (world, ledger)
+}
+
+/// `--now` that many seconds from now.
+fn in_seconds(seconds: u64) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    (now.as_secs() + seconds).to_string()
+}
+
+#[test]
+fn killed_in_mid_file_the_sink_alone_says_how_far_it_got() {
+    let (world, mut ledger) = started(&[("one.sh", "exit 0"), ("hang.sh", HANG), ("three.sh", "exit 0")], &[]);
+    let pids = world.pids("pids");
+    let sink = world.sink();
+    within("a heartbeat carries the last output", Duration::from_secs(20), || {
+        world.only_leg([&sink])["last_output"].as_str().is_some_and(|text| text.contains("test seven begins"))
+    });
+    ledger.signal("KILL");
+    let gone = within("the tree is gone", Duration::from_secs(3), || pids.iter().all(|pid| !is_alive(*pid)));
+    eprintln!("tree gone {gone:?} after ledger was killed");
+    ledger.status();
+
+    // Here, on the very host and boot of the writer, its ledger says so at once.
+    let here = world.leg();
+    assert_eq!((&here["terminal"], &here["conclusion"]), (&"attempted-incomplete".into(), &"incomplete".into()), "{here:#}");
+
+    std::fs::rename(world.join(".ledger"), world.join("gone")).unwrap();
+    let waiting = world.only_leg([&sink]);
+    assert_eq!(waiting["terminal"], "running", "{waiting:#}");
+    let lost = world.only_leg([sink.as_str(), "--now", &in_seconds(3600)]);
+    assert_eq!((&lost["terminal"], &lost["conclusion"]), (&"runner-lost".into(), &"incomplete".into()), "{lost:#}");
+    assert_eq!((&lost["last_file"], &lost["current_file"]), (&"one.sh".into(), &"hang.sh".into()));
+    assert_eq!((&lost["files_planned"], &lost["files_reported"]), (&3.into(), &1.into()));
+    assert!(lost["last_output"].as_str().unwrap().contains("test seven begins") && lost["last_host"].is_object(), "{lost:#}");
+    assert_eq!(lost["files"].as_array().unwrap().len(), 3, "{lost:#}");
+
+    // The next run starts clean, and a copy that comes home is said once.
+    world.run(["run", "one.sh", "--", "sh"]).expect(0);
+    std::fs::remove_dir_all(world.join(".ledger")).unwrap();
+    std::fs::rename(world.join("gone"), world.join(".ledger")).unwrap();
+    let first = world.run(["run", "one.sh", "--", "sh"]);
+    assert!(first.expect(0).stderr.contains("recovered: run R"), "{}", first.stderr);
+    let second = world.run(["run", "one.sh", "--", "sh"]);
+    assert!(!second.expect(0).stderr.contains("recovered"), "{}", second.stderr);
+    world.run(["verify"]).expect(0);
+}
+
+#[test]
+fn silence_is_waited_for_as_long_as_the_lease() {
+    let (world, mut ledger) = started(&[("hang.sh", HANG)], &[]);
+    world.pids("pids");
+    ledger.signal("KILL");
+    ledger.status();
+    let began = Instant::now();
+    let lost = world.only_leg([world.sink().as_str(), "--wait-lease"]);
+    assert_eq!(lost["terminal"], "runner-lost");
+    assert!(began.elapsed() > Duration::from_secs(8), "a lease is ten seconds and more: {:?}", began.elapsed());
+}
+
+#[test]
+fn a_writer_that_stands_still_is_lost_and_its_own_record_counts_when_it_returns() {
+    let script = "echo $$ > pids; while [ ! -e go ]; do sleep 0.05; done; echo done";
+    let (world, ledger) = started(&[("one.sh", "exit 0"), ("two.sh", script)], &[]);
+    world.pids("pids");
+    ledger.signal("STOP");
+    let sink = world.sink();
+    let lost = world.only_leg([sink.as_str(), "--now", &in_seconds(3600)]);
+    assert_eq!((&lost["terminal"], &lost["current_file"]), (&"runner-lost".into(), &"two.sh".into()), "{lost:#}");
+
+    // The same leg once more, under an epoch of its own.
+    world.write("go", "");
+    world.run(["run", "--run-id", "R", "--sink", &sink, "one.sh", "two.sh", "--", "sh"]).expect(0);
+    let both = world.only_leg([sink.as_str(), "--now", &in_seconds(3600)]);
+    assert_eq!((&both["terminal"], &both["attempts"][0]["terminal"]), (&"complete".into(), &"runner-lost".into()), "{both:#}");
+
+    ledger.signal("CONT");
+    ledger.end().expect(0);
+    for leg in [world.leg(), world.only_leg([sink.as_str(), "--now", &in_seconds(3600)])] {
+        assert_eq!(leg["terminal"], "complete");
+        let first = &leg["attempts"][0];
+        assert_eq!(
+            (&first["terminal"], &first["conclusion"], &first["files_reported"]),
+            (&"complete".into(), &"pass".into(), &2.into()),
+            "{leg:#}"
+        );
+        assert_ne!(first["epoch"], leg["epoch"]);
+    }
+    world.run(["verify"]).expect(0);
+    world.run(["verify", &sink]).expect(0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn both_killed_the_next_start_ends_what_is_left() {
+    let (world, mut ledger) = started(&[("hang.sh", &format!("echo $PPID > owner; {HANG}"))], &[]);
+    let pids = world.pids("pids");
+    let owner = world.pids("owner")[0];
+    crate::support::signal(owner, "STOP");
+    ledger.signal("KILL");
+    ledger.status();
+    crate::support::signal(owner, "KILL");
+    assert!(pids.iter().all(|pid| is_alive(*pid)), "nobody is there to end them");
+    let dry = world.run(["reap", "--dry-run"]);
+    assert!(dry.out().contains(&pids[1].to_string()) || dry.stderr.contains(&pids[1].to_string()), "{dry:?}");
+    assert!(pids.iter().all(|pid| is_alive(*pid)), "a dry run kills nothing");
+    world.write("ok.sh", "exit 0");
+    let ran = world.run(["run", "ok.sh", "--", "sh"]);
+    ran.expect(0);
+    assert!(ran.stderr.contains("recovered: run R"), "{}", ran.stderr);
+    assert!(pids.iter().all(|pid| !is_alive(*pid)), "{}", ran.stderr);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_killed_owner_costs_its_file_and_not_the_loop() {
+    let (world, ledger) = started(&[("hang.sh", &format!("echo $PPID > owner; {HANG}")), ("next.sh", "exit 0")], &[]);
+    let pids = world.pids("pids");
+    crate::support::signal(world.pids("owner")[0], "KILL");
+    ledger.end().expect(1);
+    assert!(pids.iter().all(|pid| !is_alive(*pid)));
+    let leg = world.leg();
+    let row = crate::support::file(&leg, "hang.sh");
+    assert_eq!(
+        (&row["outcome"], &row["cleanup_verified"], &row["exit_code"]),
+        (&"crash".into(), &true.into(), &Value::Null),
+        "{row:#}"
+    );
+    assert_eq!(crate::support::file(&leg, "next.sh")["outcome"], "pass");
+}
+
+#[test]
+fn a_damaged_sink_costs_what_is_damaged() {
+    let world = World::with(&[("a.sh", "exit 0"), ("b.sh", "exit 0")]);
+    let sink = world.sink();
+    world.run(["run", "--sink", &sink, "a.sh", "b.sh", "--", "sh"]).expect(0);
+    world.run(["verify", &sink]).expect(0);
+    let script =
+        "for f in $(find sink -name '0*.ndjson' | sort | tail -1); do sed -i.old 's/\"seq\":/\"sEq\":/' $f; rm $f.old; done";
+    assert!(Command::new("sh").args(["-c", script]).current_dir(world.path()).status().unwrap().success());
+    assert_eq!(world.run(["verify", &sink]).code, Some(1));
+    let ran = world.run(["report", &sink]);
+    assert!(ran.expect(0).stderr.contains("warning"), "{}", ran.stderr);
+}

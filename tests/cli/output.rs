@@ -1,0 +1,102 @@
+//! What files print: passed on byte for byte, kept bounded, and never able to hold or mislead anything.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{World, file, until, within};
+
+#[test]
+fn bytes_pass_through_unchanged() {
+    let world = World::with(&[
+        ("bytes.sh", "printf 'a\\000b\\377\\376\\033[2J::error::x\\r\\n'; printf 'to stderr' >&2; printf 'no newline'"),
+        ("line.sh", "head -c 20000000 /dev/zero | tr '\\0' y"),
+    ]);
+    let ran = world.run(["run", "--cap", "50", "bytes.sh", "--", "sh"]);
+    ran.expect(0);
+    assert_eq!(ran.stdout, b"a\0b\xff\xfe\x1b[2J::error::x\r\nno newline");
+    assert!(ran.stderr.starts_with("to stderr\n"), "{}", ran.stderr);
+    let ran = world.run(["run", "--cap", "50", "line.sh", "--", "sh"]);
+    ran.expect(0);
+    assert!(ran.stdout.len() == 20_000_000 && ran.stdout.iter().all(|byte| *byte == b'y'));
+    let report = world.report::<[&str; 0], &str>([]);
+    let leg = report["legs"].as_array().unwrap().iter().find(|leg| leg["last_file"] == "line.sh").unwrap().clone();
+    let log = std::fs::metadata(world.join(file(&leg, "line.sh")["log"].as_str().unwrap())).unwrap().len();
+    assert!((1_000_000..10_000_000).contains(&log), "a log is bounded: {log}");
+    for format in ["table", "markdown", "junit"] {
+        let text = world.run(["report", "--format", format]).out();
+        assert!(!text.contains('\u{1b}') && !text.contains('\0') && !text.contains("\n::error"), "{format}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_gone_away_costs_the_output_only() {
+    let world = World::with(&[("yes.sh", "yes | head -c 3000000"), ("next.sh", "exit 3")]);
+    let mut ledger = world
+        .ledger(["run", "--cap", "50", "yes.sh", "next.sh", "--", "sh"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(ledger.stdout.take());
+    assert_eq!(ledger.wait().unwrap().code(), Some(1));
+    assert_eq!(world.leg()["files_reported"], 2);
+    let mut report = Command::new("sh");
+    report.arg("-c").arg(format!("'{}' report | head -1", env!("CARGO_BIN_EXE_ledger"))).current_dir(world.path());
+    let report = report.output().unwrap();
+    assert!(report.status.success() && report.stderr.is_empty(), "{}", String::from_utf8_lossy(&report.stderr));
+}
+
+#[test]
+fn a_reader_that_stands_still_holds_back_the_file_and_never_the_loop() {
+    let world = World::with(&[("yes.sh", "yes"), ("next.sh", "touch next-ran")]);
+    for actions in [false, true] {
+        let _ = std::fs::remove_file(world.join("next-ran"));
+        let mut command =
+            world.ledger(["run", "--cap", "1", "--run-id", if actions { "a" } else { "b" }, "yes.sh", "next.sh", "--", "sh"]);
+        if actions {
+            command.env("GITHUB_ACTIONS", "true");
+        }
+        // Nobody reads this pipe while the run lasts.
+        let mut ledger = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        within("the next file runs", Duration::from_secs(20), || world.join("next-ran").exists());
+        until("ledger ends", || ledger.try_wait().unwrap().is_some());
+        let report = world.report(["--run-id", if actions { "a" } else { "b" }]);
+        let leg = &report["legs"][0];
+        let row = file(leg, "yes.sh");
+        assert_eq!(row["outcome"], "file-watchdog-timeout");
+        assert!(row["notes"].to_string().contains("nobody reads ledger's own output"), "{row:#}");
+    }
+}
+
+#[test]
+fn a_held_pipe_is_drained_for_two_seconds_and_its_holder_is_named() {
+    let world = World::with(&[("held.sh", "(setsid sleep 1000 &) ; echo kept; exit 7")]);
+    let began = Instant::now();
+    world.run(["run", "--cap", "30", "held.sh", "--", "sh"]).expect(1);
+    assert!(began.elapsed() < Duration::from_secs(15));
+    let leg = world.leg();
+    let row = file(&leg, "held.sh");
+    assert_eq!((&row["exit_code"], &row["last_output"]), (&7.into(), &"kept".into()), "{row:#}");
+    assert_eq!(row["leftovers"].as_array().unwrap().len(), 1, "{row:#}");
+}
+
+#[test]
+fn masked_values_are_in_no_evidence() {
+    let world = World::with(&[(
+        "s.sh",
+        "echo \"$PW $MY_API_KEY\"; printf %s \"$PW\" | base64; echo '::add-mask::runtimesecret'; echo 'again runtimesecret'; sh -c 'sleep 1000; : hunter2hunter2' & sleep 1000",
+    )]);
+    let mut command = world.ledger(["run", "--cap", "1", "--sink", &world.sink(), "s.sh", "--", "sh"]);
+    command.env("LEDGER_MASK", "PW").env("PW", "hunter2hunter2").env("MY_API_KEY", "topsecretkey99");
+    let ran = world.finish(command);
+    ran.expect(1);
+    assert!(ran.out().contains("hunter2hunter2 topsecretkey99"), "output passes unchanged");
+    let leg = world.leg();
+    assert_eq!(file(&leg, "s.sh")["outcome"], "file-watchdog-timeout", "{leg:#}");
+    for secret in ["hunter2hunter2", "topsecretkey99", "runtimesecret", "aHVudGVyMmh1bnRlcj"] {
+        for place in [".ledger", "sink"] {
+            let found = Command::new("grep").args(["-rla", secret, place]).current_dir(world.path()).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&found.stdout), "", "{secret} is in {place}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What must not become a green run: one clear line, exit 2 or 5, and nothing ran.
+
+use crate::support::World;
+
+const SUITE: &[(&str, &str)] = &[("exec.test.sh", "touch ran"), ("sub/x", "")];
+
+#[test]
+fn a_mistake_is_one_line_and_exit_2_and_nothing_runs() {
+    let world = World::with(SUITE);
+    world.write("broken.json", "{\"v\":1,");
+    world.write("newer.json", "{\"v\":99}");
+    world.write("zero.json", r#"{"v":1,"files":{"exec.test.sh":{"n":1,"worst_s":1,"cap_s":0}}}"#);
+    world.write("broken.toml", "[run");
+    world.write("unknown.toml", "[run]\nfoo = 1\n");
+    world.write("pattern.toml", "[[classify]]\npattern = \"(\"\noutcome = \"x\"\n");
+    world.write("pass.toml", "[[classify]]\npattern = \"x\"\noutcome = \"pass\"\n");
+    let table: &[(&[&str], &str)] = &[
+        (&["exce.test.sh"], "no such test file: 'exce.test.sh'; did you mean 'exec.test.sh'?"),
+        (&["*.test.py"], "the glob '*.test.py' matches no file"),
+        (&["sub"], "'sub' is a folder"),
+        (&["*"], "x"),
+        (&[], "the plan is empty"),
+        (&["--caps", "broken.json", "exec.test.sh"], "broken.json' cannot be used"),
+        (&["--caps", "newer.json", "exec.test.sh"], "newer than this ledger knows"),
+        (&["--caps", "zero.json", "exec.test.sh"], "the cap of 'exec.test.sh'"),
+        (&["--caps", "none.json", "exec.test.sh"], "no such caps file: 'none.json'"),
+        (&["--cap", "0", "exec.test.sh"], "--cap 0"),
+        (&["--cap", "0.5", "exec.test.sh"], "--cap 0.5"),
+        (&["--cap", "NaN", "exec.test.sh"], "NaN"),
+        (&["--cap", "inf", "exec.test.sh"], "inf"),
+        (&["--deadline", "soon", "exec.test.sh"], "--deadline soon"),
+        (&["--deadline", "3600", "exec.test.sh"], "write it with a +"),
+        (&["--deadline", "1790000000000", "exec.test.sh"], "milliseconds"),
+        (&["--sink", "nonsense", "exec.test.sh"], "no kind of sink"),
+        (&["--require-sink", "exec.test.sh"], "no sink is set"),
+        (&["--config", "broken.toml", "exec.test.sh"], "broken.toml' is wrong"),
+        (&["--config", "unknown.toml", "exec.test.sh"], "unknown.toml' is wrong"),
+        (&["--config", "pattern.toml", "exec.test.sh"], "pattern '('"),
+        (&["--config", "pass.toml", "exec.test.sh"], "never turns a failure into a pass"),
+        (&["--config", "missing.toml", "exec.test.sh"], "missing.toml"),
+        (&["--bogus", "exec.test.sh"], "--bogus"),
+    ];
+    for (args, words) in table.iter().filter(|(args, _)| *args != ["*"]) {
+        let args = ["run"].iter().chain(*args).chain(&["--", "sh"]).copied();
+        let ran = world.run(args);
+        ran.expect(2).one_error(words);
+        assert!(!world.join("ran").exists(), "{words}");
+    }
+    assert!(!world.join(".ledger").exists(), "a mistake of the plan makes no ledger");
+}
+
+#[test]
+fn a_ledger_that_cannot_be_written_is_exit_5_and_nothing_runs() {
+    let world = World::with(SUITE);
+    world.write("a-file", "");
+    for (place, code) in [("/proc/no/ledger", 5), ("a-file", 2), ("/dev/null/x", 5)] {
+        let ran = world.run(["run", "--ledger", place, "exec.test.sh", "--", "sh"]);
+        assert!(matches!(ran.code, Some(2 | 5)), "{place} ({code}): {ran:?}");
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+        assert!(!ran.stderr.contains("run 'ledger run' first"), "{}", ran.stderr);
+        assert!(!world.join("ran").exists());
+    }
+    let ran = world.run(["run", "--logs", "a-file", "exec.test.sh", "--", "sh"]);
+    ran.expect(2).one_error("name another one with --logs");
+    assert!(!world.join("ran").exists());
+}
+
+#[test]
+fn a_required_sink_that_is_silent_leaves_no_leg_behind() {
+    let world = World::with(SUITE);
+    world.write("in-the-way", "");
+    let bad = format!("file://{}/in-the-way", world.path().display());
+    let good = world.sink();
+    let ran = world.run(["run", "--require-sink", "--sink", &bad, "--sink", &good, "exec.test.sh", "--", "sh"]);
+    ran.expect(2).one_error("in-the-way");
+    assert!(!world.join("ran").exists());
+    assert_eq!(world.report([good.as_str()])["legs"], serde_json::json!([]), "the sink that did answer");
+    let databases = std::fs::read_dir(world.join(".ledger")).unwrap().flatten();
+    assert_eq!(databases.filter(|entry| entry.path().extension().is_some_and(|ext| ext == "db")).count(), 0);
+    // Without the word `required` the run is unharmed, and what was sent and not sent is counted.
+    let ran = world.run(["run", "--sink", &bad, "--sink", &good, "exec.test.sh", "--", "sh"]);
+    ran.expect(0);
+    assert!(ran.stderr.contains("does not answer"), "{}", ran.stderr);
+    let leg = world.leg();
+    let sinks = leg["sinks"].as_array().unwrap();
+    assert!(sinks.iter().any(|sink| sink["degraded"] == true && sink["unsent"].as_u64() > Some(0)), "{leg:#}");
+    assert!(sinks.iter().any(|sink| sink["degraded"] == false && sink["unsent"] == 0), "{leg:#}");
+}
+
+#[test]
+fn sources_that_say_nothing_are_exit_2() {
+    let world = World::new();
+    world.write("garbage.db", "no database at all");
+    world.write("empty.db", "");
+    world.write("empty/.keep", "");
+    world.write("garbage.ndjson", "not json\n");
+    world.write("empty.ndjson", "");
+    world.write("script.sh", "exit 0");
+    let none = format!("file://{}/none", world.path().display());
+    for source in [
+        "nope",
+        "garbage.db",
+        "empty.db",
+        "empty",
+        "garbage.ndjson",
+        "empty.ndjson",
+        "script.sh",
+        "/dev/null",
+        "",
+        "gopher://x",
+        &none,
+    ] {
+        let ran = world.run(["report", source]);
+        assert_eq!(ran.code, Some(2), "{source:?}: {ran:?}");
+        assert!(ran.stderr.contains("ledger: error: ") && !ran.stderr.contains("panicked"), "{source:?}: {}", ran.stderr);
+    }
+    for source in ["nope", "garbage.db", "empty.db", "empty", &none] {
+        assert_eq!(world.run(["verify", source]).code, Some(2), "{source}");
+    }
+}
+
+#[test]
+fn a_damaged_ledger_of_an_earlier_run_is_named_and_left_alone() {
+    let world = World::with(SUITE);
+    world.run(["run", "exec.test.sh", "--", "sh"]).expect(0);
+    let database = std::fs::read_dir(world.join(".ledger")).unwrap().flatten().map(|entry| entry.path());
+    let database = database.into_iter().find(|path| path.extension().is_some_and(|ext| ext == "db")).unwrap();
+    world.run(["verify"]).expect(0);
+    std::fs::write(&database, "garbage").unwrap();
+    world.run(["verify"]).expect(2);
+    let ran = world.run(["run", "exec.test.sh", "--", "sh"]);
+    ran.expect(0);
+    let name = database.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(ran.stderr.contains("cannot be read and is left alone") && ran.stderr.contains(&name), "{}", ran.stderr);
+    assert_eq!(std::fs::read(&database).unwrap(), b"garbage");
+    assert_eq!(world.leg()["terminal"], "complete");
+}

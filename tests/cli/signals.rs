@@ -1,0 +1,96 @@
+//! How ledger is cancelled, paused, and asked twice.
+
+use std::time::{Duration, Instant};
+
+use crate::support::{Started, World, file, is_alive, signal, within};
+
+const POLITE: &str = "sleep 1000 & echo $$ $! > tmp; mv tmp pids; wait";
+const RUDE: &str = "trap '' TERM INT HUP; (setsid sh -c 'trap \"\" TERM INT HUP; echo $$ > inner; while :; do sleep 1; done') & \
+     while [ ! -s inner ]; do sleep 0.02; done; echo $$ $(cat inner) > tmp; mv tmp pids; while :; do sleep 0.2; done";
+
+fn started(script: &str, more: &[&str]) -> (World, Started, Vec<u32>) {
+    let world = World::with(&[("hang.sh", script), ("later.sh", "touch later-ran")]);
+    let sink = world.sink();
+    let args = ["run", "--sink", sink.as_str()].into_iter().chain(more.iter().copied());
+    let ledger = world.start(world.ledger(args.chain(["hang.sh", "later.sh", "--", "sh"])));
+    let pids = world.pids("pids");
+    (world, ledger, pids)
+}
+
+fn in_the_sink(world: &World, kind: &str) -> bool {
+    let words = format!("\"kind\":\"{kind}\"");
+    let found = std::process::Command::new("grep").args(["-rlF", &words, "sink"]).current_dir(world.path()).output().unwrap();
+    !found.stdout.is_empty()
+}
+
+#[test]
+fn each_signal_cancels_with_its_own_exit_status() {
+    for (name, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let (world, ledger, pids) = started(POLITE, &[]);
+        ledger.signal(name);
+        within("cancelled is in the sink", Duration::from_secs(4), || in_the_sink(&world, "cancelled"));
+        ledger.end().expect(code);
+        assert!(pids.iter().all(|pid| !is_alive(*pid)), "{name}");
+        assert!(!world.join("later-ran").exists());
+        for leg in [world.leg(), world.only_leg([world.sink()])] {
+            assert_eq!((&leg["terminal"], &leg["conclusion"]), (&"cancelled".into(), &"incomplete".into()), "{leg:#}");
+            assert_eq!(file(&leg, "hang.sh")["outcome"], "cancelled");
+            let later = file(&leg, "later.sh");
+            assert!(later["outcome"] == "not-run" && later["cap_s"].is_null() && later["duration_s"].is_null(), "{later:#}");
+            assert_eq!(leg["loop_finished"], false);
+        }
+    }
+}
+
+/// INT, 7.5 s later TERM: by then there must be nothing left to receive it.
+#[test]
+fn a_hosted_runner_cancels_a_suite_that_ignores_it() {
+    let (world, ledger, pids) = started(RUDE, &["--grace", "60"]);
+    let began = Instant::now();
+    ledger.signal("INT");
+    within("cancelled is in the sink", Duration::from_secs(4), || in_the_sink(&world, "cancelled"));
+    within("the tree is dead", Duration::from_secs(6), || pids.iter().all(|pid| !is_alive(*pid)));
+    ledger.end().expect(130);
+    let took = began.elapsed();
+    assert!(took < Duration::from_millis(7_500), "{took:?}");
+    eprintln!("cancelled, ended after {took:?}");
+    let leg = world.leg();
+    let row = file(&leg, "hang.sh");
+    assert_eq!((&row["escalated"], &row["cleanup_verified"]), (&true.into(), &true.into()), "{row:#}");
+}
+
+#[test]
+fn a_second_signal_kills_at_once() {
+    let (world, ledger, pids) = started(RUDE, &["--grace", "60"]);
+    ledger.signal("TERM");
+    within("cancelled is in the sink", Duration::from_secs(4), || in_the_sink(&world, "cancelled"));
+    let began = Instant::now();
+    ledger.signal("TERM");
+    within("the tree is dead", Duration::from_millis(2_500), || pids.iter().all(|pid| !is_alive(*pid)));
+    ledger.end().expect(143);
+    eprintln!("second signal, ended after {:?}", began.elapsed());
+    assert_eq!(world.leg()["terminal"], "cancelled");
+}
+
+/// A shell without job control ignores INT for what it starts in the background; a cancelled job must end all the same.
+#[test]
+fn an_interrupt_is_heard_in_the_background_and_a_hangup_is_not_under_nohup() {
+    let world = World::with(&[("hang.sh", POLITE)]);
+    let script = format!("trap '' INT HUP; exec '{}' run --cap 100 hang.sh -- sh", env!("CARGO_BIN_EXE_ledger"));
+    let mut shell = world.ledger(["run"]);
+    shell = {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script]).current_dir(world.path());
+        for (name, value) in shell.get_envs() {
+            if value.is_none() {
+                command.env_remove(name);
+            }
+        }
+        command
+    };
+    let ledger = world.start(shell);
+    world.pids("pids");
+    signal(ledger.pid(), "HUP");
+    signal(ledger.pid(), "INT");
+    ledger.end().expect(130);
+}
