@@ -4,9 +4,12 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
 mod browser;
+#[cfg(unix)]
 mod cli;
 mod fault;
 mod proc;
 mod schemas;
 mod sim;
+#[cfg(unix)]
+mod support;
 mod tidy;

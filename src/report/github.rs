@@ -47,7 +47,11 @@ pub fn file_annotations(file: &FileRow) -> Vec<String> {
         let time = file.duration_s.map(|time| format!(" after {time}")).unwrap_or_default();
         let notes = words::file_notes(file);
         let notes = if notes.is_empty() { String::new() } else { format!("\n{}", notes.join("; ")) };
-        let output = file.last_output.as_deref().map(|output| format!("\n{}", escape::last_lines(&escape::block(output), LINES_SHOWN))).unwrap_or_default();
+        let output = file
+            .last_output
+            .as_deref()
+            .map(|output| format!("\n{}", escape::last_lines(&escape::block(output), LINES_SHOWN)))
+            .unwrap_or_default();
         let message = format!("{}: {}{time}{notes}{output}", escape::name(&file.file), words::file_result(file));
         let level = if *outcome == Outcome::NotRun { Level::Warning } else { Level::Error };
         found.push(annotation(level, Some(&file.file), &words::file_result(file), &message));

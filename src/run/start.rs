@@ -39,6 +39,13 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
         console.say(format!("ledger: warning: {refused}"));
     }
     let disabled = disabled(&settings)?;
+    let epoch = Epoch::new(uuid::Uuid::now_v7().to_string());
+    if let Some(resumed) = &plan.resumed {
+        settings.identity.leg = resumed.leg.clone();
+    }
+    let leg = settings.identity.leg.clone();
+    // A sink that is written wrongly is found out before anything is made.
+    let backends = open_sinks(&settings, &epoch)?;
     let folder = LedgerFolder::create(&settings.ledger)?;
     std::fs::create_dir_all(&settings.logs).map_err(|error| RunError::Logs { path: settings.logs.clone(), error })?;
     let Recovered { told: recovered, unreadable } = recovery::recover(&folder).await.map_err(RunError::History)?;
@@ -46,13 +53,7 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
         console.say(format!("ledger: warning: a ledger of an earlier run cannot be read and is left alone: {error}"));
     }
     let now = clock::now();
-    let epoch = Epoch::new(uuid::Uuid::now_v7().to_string());
-    if let Some(resumed) = &plan.resumed {
-        settings.identity.leg = resumed.leg.clone();
-    }
-    let leg = settings.identity.leg.clone();
     let writer = Writer::create(&folder, leg.clone(), epoch.clone(), now.wall, WriterOptions::default())?;
-    let backends = open_sinks(&settings, &epoch)?;
     let book = Book::new(writer, backends, settings.heartbeat).map_err(system("the sinks cannot start"))?;
     let table = SharedTable::new(ProcessTable::new(settings.reap_match.clone()));
     // The first owner is started before the run is on record, because it finds out what can hold a tree here.

@@ -10,7 +10,8 @@ use glob::{MatchOptions, Pattern, PatternError};
 /// A folder that is deeper than this has a loop in it.
 const DEEPEST: usize = 64;
 /// `*` does not see hidden files, as in a shell.
-const OPTIONS: MatchOptions = MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+const OPTIONS: MatchOptions =
+    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 #[derive(Debug)]
 pub enum GlobError {
@@ -51,7 +52,11 @@ impl Step {
         if text == "**" {
             return Ok(Step::Folders);
         }
-        if text.contains(['*', '?', '[']) { Pattern::new(text).map(Step::Pattern).map_err(GlobError::Pattern) } else { Ok(Step::Literal(text.to_owned())) }
+        if text.contains(['*', '?', '[']) {
+            Pattern::new(text).map(Step::Pattern).map_err(GlobError::Pattern)
+        } else {
+            Ok(Step::Literal(text.to_owned()))
+        }
     }
 }
 

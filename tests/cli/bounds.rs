@@ -25,7 +25,8 @@ fn a_deadline_too_close_runs_nothing_and_names_every_file() {
 #[test]
 fn a_failure_before_the_budget_was_spent_is_a_fail_and_still_exit_4() {
     let world = suite();
-    let args = ["run", "--deadline", "+62", "--reserve", "60", "--min-viable", "1.9", "bad.sh", "a.sh", "b.sh", "c.sh", "--", "sh"];
+    world.write("bad.sh", "sleep 3; exit 1");
+    let args = ["run", "--deadline", "+66", "--reserve", "60", "--min-viable", "4", "bad.sh", "a.sh", "b.sh", "c.sh", "--", "sh"];
     world.run(args).expect(4);
     let leg = world.leg();
     assert_eq!(leg["conclusion"], "fail", "{leg:#}");

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{World, file, until, within};
+use crate::support::{World, file, within};
 
 #[test]
 fn bytes_pass_through_unchanged() {
@@ -59,7 +59,10 @@ fn a_reader_that_stands_still_holds_back_the_file_and_never_the_loop() {
         // Nobody reads this pipe while the run lasts.
         let mut ledger = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         within("the next file runs", Duration::from_secs(20), || world.join("next-ran").exists());
-        until("ledger ends", || ledger.try_wait().unwrap().is_some());
+        // A reader that comes back hears how it ended.
+        let mut heard = Vec::new();
+        std::io::Read::read_to_end(&mut ledger.stdout.take().unwrap(), &mut heard).unwrap();
+        assert_eq!(ledger.wait().unwrap().code(), Some(1));
         let report = world.report(["--run-id", if actions { "a" } else { "b" }]);
         let leg = &report["legs"][0];
         let row = file(leg, "yes.sh");

@@ -18,7 +18,6 @@ fn a_mistake_is_one_line_and_exit_2_and_nothing_runs() {
         (&["exce.test.sh"], "no such test file: 'exce.test.sh'; did you mean 'exec.test.sh'?"),
         (&["*.test.py"], "the glob '*.test.py' matches no file"),
         (&["sub"], "'sub' is a folder"),
-        (&["*"], "x"),
         (&[], "the plan is empty"),
         (&["--caps", "broken.json", "exec.test.sh"], "broken.json' cannot be used"),
         (&["--caps", "newer.json", "exec.test.sh"], "newer than this ledger knows"),
@@ -40,7 +39,7 @@ fn a_mistake_is_one_line_and_exit_2_and_nothing_runs() {
         (&["--config", "missing.toml", "exec.test.sh"], "missing.toml"),
         (&["--bogus", "exec.test.sh"], "--bogus"),
     ];
-    for (args, words) in table.iter().filter(|(args, _)| *args != ["*"]) {
+    for (args, words) in table {
         let args = ["run"].iter().chain(*args).chain(&["--", "sh"]).copied();
         let ran = world.run(args);
         ran.expect(2).one_error(words);
@@ -53,9 +52,9 @@ fn a_mistake_is_one_line_and_exit_2_and_nothing_runs() {
 fn a_ledger_that_cannot_be_written_is_exit_5_and_nothing_runs() {
     let world = World::with(SUITE);
     world.write("a-file", "");
-    for (place, code) in [("/proc/no/ledger", 5), ("a-file", 2), ("/dev/null/x", 5)] {
+    for place in ["/proc/no/ledger", "a-file", "/dev/null/x"] {
         let ran = world.run(["run", "--ledger", place, "exec.test.sh", "--", "sh"]);
-        assert!(matches!(ran.code, Some(2 | 5)), "{place} ({code}): {ran:?}");
+        assert!(matches!(ran.code, Some(2 | 5)), "{place}: {ran:?}");
         assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
         assert!(!ran.stderr.contains("run 'ledger run' first"), "{}", ran.stderr);
         assert!(!world.join("ran").exists());
