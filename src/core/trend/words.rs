@@ -4,6 +4,8 @@ use super::stats::least_squares;
 use super::{FileCost, Fit, Held, Level, Resource, Trend, without_idle};
 use crate::core::row::LegRow;
 
+/// A slope, or a change of one, that is told of: half a percent of a file's cost per place.
+const TOLD: f64 = 0.005;
 /// Below this many points an interval is wide enough to hold anything.
 const ENOUGH: usize = 6;
 
@@ -19,10 +21,16 @@ pub(super) fn verdict(trend: &Trend, leg: &LegRow) -> Vec<String> {
     said
 }
 
+/// With its sign, and never a negative nothing.
+fn signed(slope: f64) -> String {
+    let text = format!("{slope:+.3}");
+    if text == "-0.000" { "+0.000".to_owned() } else { text }
+}
+
 fn interval(fit: &Fit) -> String {
     match (fit.low, fit.high) {
-        (Some(low), Some(high)) => format!("{:+.3} per file (95 % between {low:+.3} and {high:+.3})", fit.robust),
-        _ => format!("{:+.3} per file (too few points for an interval)", fit.robust),
+        (Some(low), Some(high)) => format!("{} per file (95 % between {} and {})", signed(fit.robust), signed(low), signed(high)),
+        _ => format!("{} per file (too few points for an interval)", signed(fit.robust)),
     }
 }
 
@@ -40,7 +48,7 @@ fn cost(trend: &Trend) -> String {
         let why = if trend.reference.is_empty() { "there is no reference" } else { "fewer than 3 files have a reference" };
         return format!("whether cost climbs with position cannot be said: {why}");
     };
-    let measured = format!("over {} files, {}; least squares {:+.3}", raw.n, interval(raw), raw.least_squares);
+    let measured = format!("over {} files, {}; least squares {}", raw.n, interval(raw), signed(raw.least_squares));
     if raw.n < ENOUGH {
         return format!("too few files to say whether cost climbs with position: {measured}");
     }
@@ -51,7 +59,7 @@ fn cost(trend: &Trend) -> String {
         return format!("cost falls with position: {measured}");
     }
     let limit = raw.high.unwrap_or(raw.robust).max(0.0);
-    format!("no climb of cost with position was found: {measured}; a climb of up to {limit:+.3} per file is not ruled out")
+    format!("no climb of cost with position was found: {measured}; a climb of up to {} per file is not ruled out", signed(limit))
 }
 
 fn idle(trend: &Trend) -> Option<String> {
@@ -66,15 +74,16 @@ fn idle(trend: &Trend) -> Option<String> {
         _ => String::new(),
     };
     let moved = (with - without.least_squares).abs();
-    let what = if moved > 0.5 * with.abs() && moved > 0.001 {
+    let what = if moved > 0.5 * with.abs() && moved > TOLD {
         "most of the slope goes with time in which no VM was alive"
     } else {
         "time in which no VM was alive explains little of the slope"
     };
     Some(format!(
-        "{what}: over {} files least squares {with:+.3} per file with it, {:+.3} without it; robust {} without it{most}",
+        "{what}: over {} files least squares {} per file with it, {} without it; robust {} without it{most}",
         without.n,
-        without.least_squares,
+        signed(with),
+        signed(without.least_squares),
         interval(without)
     ))
 }
@@ -88,11 +97,14 @@ fn lever(trend: &Trend) -> Option<String> {
     let file = trend.files.iter().find(|file| file.position == lever.position)?;
     // A file that holds the slope down makes none of it.
     let same_way = lever.moves * raw.least_squares > 0.0;
-    let much = same_way && lever.moves.abs() > 0.5 * raw.least_squares.abs() && lever.moves.abs() > 0.001;
+    let much = same_way && lever.moves.abs() > 0.5 * raw.least_squares.abs() && lever.moves.abs() > TOLD;
     much.then(|| {
         format!(
-            "one file makes most of the raw slope: without {} ({:.0} s, {:.2} times its reference) least squares gives {:+.3} per file",
-            lever.file, file.duration_s, file.ratio, lever.without
+            "one file makes most of the raw slope: without {} ({:.0} s, {:.2} times its reference) least squares gives {} per file",
+            lever.file,
+            file.duration_s,
+            file.ratio,
+            signed(lever.without)
         )
     })
 }

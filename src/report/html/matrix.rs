@@ -162,7 +162,7 @@ fn history_plot(platform: &str, rows: &[(i64, &FileRow)]) -> String {
     let y = Scale { low: 0.0, high, from: 84.0, to: 8.0 };
     let platform = text(&crate::report::escape::name(platform));
     let mut out = format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"history on {platform}\"><svg width=\"640\" height=\"100\" viewBox=\"0 0 640 100\" role=\"img\" aria-label=\"{} durations on {platform}, highest {} s\">",
+        "<h3 class=\"name\">{platform}</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"history on {platform}\"><svg width=\"580\" height=\"100\" viewBox=\"0 0 580 100\" role=\"img\" aria-label=\"{} durations on {platform}, highest {} s\">",
         rows.len(),
         number(rows.iter().map(|(_, row)| seconds(row)).fold(0.0, f64::max))
     );
@@ -186,7 +186,7 @@ fn history_plot(platform: &str, rows: &[(i64, &FileRow)]) -> String {
     }
     let _ = writeln!(
         out,
-        "<text x=\"568\" y=\"20\">{platform}</text><text class=\"d\" x=\"60\" y=\"98\">older</text><text class=\"d\" x=\"560\" y=\"98\" text-anchor=\"end\">newer; dashes: cap</text></svg></div>"
+        "<text class=\"d\" x=\"60\" y=\"98\">older</text><text class=\"d\" x=\"560\" y=\"98\" text-anchor=\"end\">newer; dashes: cap</text></svg></div>"
     );
     out
 }
