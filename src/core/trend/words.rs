@@ -118,8 +118,8 @@ fn components(trend: &Trend) -> Option<String> {
     parts.sort_by(|a, b| b.0.total_cmp(&a.0));
     let named: Vec<String> = parts.into_iter().take(3).map(|(_, text)| text).collect();
     Some(format!(
-        "without the parts that files named themselves, least squares {:+.3} per file: {}",
-        without.least_squares,
+        "without the parts that files named themselves, least squares {} per file: {}",
+        signed(without.least_squares),
         named.join(", ")
     ))
 }
