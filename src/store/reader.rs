@@ -22,6 +22,8 @@ pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Rows per query: enough to make the query's cost vanish, few enough that 256 lines of the usual 1 KiB stay a small page of memory.
 const PAGE_ROWS: usize = 256;
+/// A page of lines that are not of the usual size ends here.
+const PAGE_BYTES: usize = 1024 * 1024;
 
 /// Whose events a database holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,20 +112,29 @@ impl Reader {
         Ok(Seq(u64::try_from(seq).unwrap_or(0)))
     }
 
-    fn page_after(&self, after: Seq) -> rusqlite::Result<Vec<StoredLine>> {
+    /// The next rows, and whether they are the last ones.
+    fn page_after(&self, after: Seq) -> rusqlite::Result<(Vec<StoredLine>, bool)> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT seq, kind, CASE WHEN octet_length(line) <= ?2 THEN line END FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?3",
+            "SELECT seq, substr(kind, 1, 64), CASE WHEN octet_length(line) <= ?2 THEN line END FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?3",
         )?;
         let after = i64::try_from(after.0).unwrap_or(i64::MAX);
-        let rows = statement.query_map((after, MAX_LINE_BYTES as i64, PAGE_ROWS as i64), |row| {
+        let mut rows = statement.query((after, MAX_LINE_BYTES as i64, PAGE_ROWS as i64))?;
+        let mut page = Vec::new();
+        let mut bytes = 0;
+        while let Some(row) = rows.next()? {
             let line = match row.get_ref(2)?.as_bytes_or_null() {
                 Ok(Some(bytes)) => std::str::from_utf8(bytes).ok().map(str::to_owned),
                 Ok(None) | Err(_) => None,
             };
             let kind = String::from_utf8_lossy(row.get_ref(1)?.as_bytes().unwrap_or_default()).into_owned();
-            Ok(StoredLine { seq: Seq(u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0)), kind, line })
-        })?;
-        rows.collect()
+            bytes += line.as_ref().map_or(0, String::len);
+            page.push(StoredLine { seq: Seq(u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0)), kind, line });
+            if bytes >= PAGE_BYTES {
+                return Ok((page, false));
+            }
+        }
+        let last = page.len() < PAGE_ROWS;
+        Ok((page, last))
     }
 }
 
@@ -148,8 +159,8 @@ impl Iterator for Events<'_> {
             return None;
         }
         match self.reader.page_after(self.last) {
-            Ok(page) => {
-                self.done = page.len() < PAGE_ROWS;
+            Ok((page, last)) => {
+                self.done = last;
                 self.page = page.into_iter();
                 let line = self.page.next()?;
                 self.last = line.seq;

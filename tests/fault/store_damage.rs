@@ -16,7 +16,7 @@ struct Killed {
     head: Vec<u8>,
 }
 
-const EVENTS: u64 = 40;
+const EVENTS: u64 = 20;
 
 fn killed() -> Killed {
     let dir = tempfile::tempdir().unwrap();
@@ -29,7 +29,11 @@ fn killed() -> Killed {
     let read = |path: PathBuf| fs::read(path).unwrap();
     let copy = (read(path.clone()), read(log_path(&path)), read(path.with_extension("head")));
     writer.close_blocking().unwrap();
-    Killed { dir, database: copy.0, log: copy.1, head: copy.2 }
+    let (database, mut log, head) = copy;
+    // The log is grown ahead with zeros; a few pages of them stand for all.
+    let live = log.iter().rposition(|byte| *byte != 0).unwrap();
+    log.truncate(live + 20_000);
+    Killed { dir, database, log, head }
 }
 
 fn log_path(database: &Path) -> PathBuf {
@@ -155,4 +159,21 @@ fn a_flipped_byte_in_the_database_is_found_or_harmless() {
         }
     }
     assert!(found > 50, "only {found} flips were found");
+}
+
+#[test]
+fn lines_of_any_size_are_read_and_one_that_is_too_long_costs_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = LedgerFolder::create(&dir.path().join(".ledger")).unwrap();
+    let writer = writer(&folder, "e");
+    let sizes = [1, 700_000, 700_000, 1, 17 * 1024 * 1024, 3_000_000, 1];
+    for (number, size) in sizes.into_iter().enumerate() {
+        writer.append_blocking(moment(number as u64), vec![needed(&"x".repeat(size))]).unwrap();
+    }
+    let path = writer.path().to_owned();
+    writer.close_blocking().unwrap();
+    let read: Vec<_> = Reader::open(&path).unwrap().lines_after(Seq(0)).map(Result::unwrap).collect();
+    assert_eq!(read.iter().map(|line| line.seq.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(read.iter().map(|line| line.line.is_some()).collect::<Vec<_>>(), [true, true, true, true, false, true, true]);
+    assert!(matches!(verify(&path, None).verdict, Verdict::Broken { after: Seq(4), .. }));
 }
