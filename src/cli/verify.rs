@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::{Failure, World, print};
 use crate::host::clock;
 use crate::sink::{Narrow, Variables};
-use crate::source::{self, sink};
-use crate::store::{LedgerFolder, Verdict, verify};
+use crate::source::{self, archive, sink};
+use crate::store::{LedgerFolder, Verdict, is_archive, verify};
 
 /// Check that evidence is whole: 0 whole (an open end is whole), 1 broken, 2 unreadable
 #[derive(Debug, Args)]
@@ -71,6 +71,9 @@ fn check_path(path: &Path) -> Result<Vec<Checked>, Failure> {
 }
 
 fn check_database(path: &Path) -> Checked {
+    if is_archive(path) {
+        return check_archive(path);
+    }
     let verified = verify(path, None);
     let (verdict, why) = match verified.verdict {
         Verdict::Whole => ("whole", None),
@@ -79,6 +82,20 @@ fn check_database(path: &Path) -> Checked {
         Verdict::Unreadable { why } => ("unreadable", Some(why)),
     };
     Checked { source: path.display().to_string(), verdict, last_seq: verified.head.seq.0, why, notes: verified.notes }
+}
+
+/// An archive's summaries are made again out of its events and compared.
+fn check_archive(path: &Path) -> Checked {
+    let source = path.display().to_string();
+    match archive::verify(path) {
+        Ok(verified) => {
+            let broken = !verified.differing.is_empty();
+            let why = broken.then(|| format!("{} of {} epochs differ", verified.differing.len(), verified.epochs));
+            let verdict = if broken { "broken" } else { "whole" };
+            Checked { source, verdict, last_seq: verified.events, why, notes: verified.differing }
+        }
+        Err(error) => Checked { source, verdict: "unreadable", last_seq: 0, why: Some(error.to_string()), notes: Vec::new() },
+    }
 }
 
 fn check_sink(url: &str, world: &World) -> Result<Vec<Checked>, Failure> {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::assemble::Question;
 use super::open::{Place, SourceError, places, read_place};
 use super::{Evidence, Found, narrow, runtime};
+use crate::core::chain::Chain;
 use crate::core::classify::{Trace, Writer};
 use crate::core::event::Envelope;
 use crate::core::fold::Leg;
@@ -98,25 +99,41 @@ pub fn read(path: &Path, question: &Question, found: &mut Found) -> Result<(), S
     Ok(())
 }
 
-/// Folds the events of every epoch again and compares with the summaries. The legs that differ, in words.
-pub fn verify(path: &Path) -> Result<Vec<String>, StoreError> {
+/// What an archive can prove about itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ArchiveVerified {
+    pub epochs: u64,
+    pub events: u64,
+    /// What is not as it should be, leg by leg, in words.
+    pub differing: Vec<String>,
+}
+
+/// Follows the chain of every epoch, folds its events again and compares with the summary.
+pub fn verify(path: &Path) -> Result<ArchiveVerified, StoreError> {
     let archive = Archive::open(path)?;
     let mut epochs = Vec::new();
     archive.epochs(None, |epoch| epochs.push((epoch.number, epoch.leg, epoch.summary)))?;
-    let mut differing = Vec::new();
+    let mut verified = ArchiveVerified { epochs: epochs.len() as u64, ..ArchiveVerified::default() };
     for (number, leg, summary) in epochs {
-        let folded = fold(&archive, number, "", &mut Found::default(), Samples::Dropped)?;
-        let folded = folded.map(|kept| kept.to_json());
-        match (&folded, &summary) {
-            (Some(_), None) => differing.push(format!("{leg}: its events have no summary")),
-            (None, Some(_)) => differing.push(format!("{leg}: its summary rests on no events")),
-            (Some(folded), Some(summary)) if folded != summary => {
-                differing.push(format!("{leg}: its summary is not what its events say"));
+        let mut chain = Chain::default();
+        let mut fault = None;
+        archive.events(number, |_, line| {
+            verified.events += 1;
+            if fault.is_none() {
+                fault = chain.follow(line, None).err();
             }
-            _ => {}
-        }
+        })?;
+        let folded = fold(&archive, number, "", &mut Found::default(), Samples::Dropped)?.map(|kept| kept.to_json());
+        let wrong = match (fault, &folded, &summary) {
+            (Some(fault), ..) => fault.to_string(),
+            (None, Some(folded), Some(summary)) if folded != summary => "its summary is not what its events say".to_owned(),
+            (None, Some(_), None) => "its events have no summary".to_owned(),
+            (None, None, Some(_)) => "its summary rests on no events".to_owned(),
+            (None, ..) => continue,
+        };
+        verified.differing.push(format!("{leg}: {wrong}"));
     }
-    Ok(differing)
+    Ok(verified)
 }
 
 struct Importing {

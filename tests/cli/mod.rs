@@ -4,6 +4,7 @@ mod actions;
 mod bounds;
 mod deaths;
 mod endings;
+mod history;
 mod leftovers;
 mod names;
 mod output;
