@@ -77,7 +77,8 @@ impl Archive {
             Err(error) => return Err(StoreError::io(path, &error)),
         };
         let archive = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        archive.run("PRAGMA journal_mode=wal; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-8192; PRAGMA trusted_schema=0;")?;
+        // No write-ahead log: an import that finds nothing new then leaves every byte of the file as it was.
+        archive.run("PRAGMA journal_mode=delete; PRAGMA synchronous=FULL; PRAGMA cache_size=-8192; PRAGMA trusted_schema=0;")?;
         if is_new {
             archive.run("BEGIN IMMEDIATE")?;
             archive.run(SCHEMA)?;
@@ -87,9 +88,10 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Opens an archive for reading.
+    /// Opens an archive for reading. Nothing is written but what an import that was killed left half done, which SQLite takes back.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let archive = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let archive = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+            .or_else(|_| Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY))?;
         archive.run("PRAGMA query_only=1; PRAGMA cache_size=-8192; PRAGMA mmap_size=0; PRAGMA trusted_schema=0;")?;
         archive.check()?;
         Ok(archive)
@@ -243,11 +245,9 @@ impl Archive {
         Ok(())
     }
 
-    /// Ends an import: the archive is one plain file again.
+    /// Ends an import.
     pub fn close(mut self) -> Result<(), StoreError> {
         self.commit()?;
-        // A reader in the way keeps the log beside it, which is as good.
-        let _ = self.connection.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()));
         let path = self.path.clone();
         self.connection.close().map_err(|(_, error)| StoreError::sql(&path, &error))
     }
@@ -323,7 +323,7 @@ mod tests {
         archive.put_row(second, "{}").unwrap();
         archive.put_summary(first, Seq(2), "[]").unwrap();
         archive.close().unwrap();
-        assert!(is_archive(&path) && !folder.path().join("all.db-wal").exists());
+        assert!(is_archive(&path) && std::fs::read_dir(folder.path()).unwrap().count() == 1);
 
         let mut archive = Archive::create_or_open(&path).unwrap();
         assert_eq!(archive.number(&leg("1"), Some(&"e".into())).unwrap(), first);
