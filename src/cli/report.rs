@@ -19,6 +19,12 @@ use crate::source::Found;
 
 /// Say what the evidence says: rows, files, pages, gate
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ledger report
+  ledger report --format html --out night.html
+  ledger report s3://evidence/ledger --run-id 36531 --plan matrix.json --gate
+  ledger report ci-data --format tested-versions --out tested-versions.json")]
 pub struct ReportArgs {
     /// Ledger folders, databases, ci-data folders or files, sink URLs [default: .ledger]
     sources: Vec<String>,
