@@ -1,10 +1,8 @@
 //! The command line: one file per subcommand, its doc comment is its help. Here alone errors become words, hints and exit codes.
 
 mod asked;
-mod caps;
 mod completions;
 mod doctor;
-mod import;
 mod out;
 mod pool;
 mod prune;
@@ -45,8 +43,6 @@ pub struct Cli {
 enum Command {
     Run(run::RunArgs),
     Report(report::ReportArgs),
-    Caps(caps::CapsArgs),
-    Import(import::ImportArgs),
     Trend(trend::TrendArgs),
     Watch(watch::WatchArgs),
     Reap(reap::ReapArgs),
@@ -113,8 +109,6 @@ pub fn main() -> ExitCode {
         Command::Trend(args) => trend::run(&args, &world),
         Command::Watch(args) => watch::run(&args, &world),
         Command::Pool(args) => pool::run(args, &world),
-        Command::Caps(args) => caps::run(&args, &world),
-        Command::Import(args) => import::run(&args, &world),
         Command::Schema(args) => schema::run(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => completions::man(&args),

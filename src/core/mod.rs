@@ -5,7 +5,6 @@
 
 pub mod backtest;
 pub mod cap;
-pub mod capcheck;
 pub mod capfile;
 pub mod chain;
 pub mod cidata;

@@ -127,7 +127,7 @@ impl Source for GithubSource {
 /// repository or no token.
 pub async fn service_jobs(variables: &Variables, run: &RunId) -> Result<Option<Vec<Job>>, SinkError> {
     let place = Place::of(URL, variables)?;
-    if place.repository.is_none() || variables.first(&["GITHUB_TOKEN", "GH_TOKEN"]).is_none() {
+    if place.repository.is_none() || variables.first(&api::TOKENS).is_none() {
         return Ok(None);
     }
     let api = Api::new(&place, variables)?;
