@@ -3,6 +3,8 @@
 #![expect(clippy::disallowed_methods, reason = "tests set deadlines by the clock and pass on their environment")]
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
+#[cfg(unix)]
+mod actions;
 mod browser;
 #[cfg(unix)]
 mod cli;
