@@ -11,7 +11,7 @@ use crate::core::moment::Wall;
 use crate::core::plan::{MAX_PLAN_BYTES, PlannedLeg, parse_plan};
 use crate::core::row::Summary;
 use crate::report::escape;
-use crate::sink::Variables;
+use crate::sink::{Variables, service_jobs};
 use crate::source::assemble::{DEFAULT_JOB_NAME, Question, assemble};
 use crate::source::{self, Found};
 
@@ -32,6 +32,14 @@ pub struct LegArgs {
     /// Only legs of this target
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
+
+    /// Whose check runs and jobs github: means (else GITHUB_REPOSITORY)
+    #[arg(long, value_name = "OWNER/NAME")]
+    pub repository: Option<String>,
+
+    /// The commit whose check runs github: means (else GITHUB_SHA)
+    #[arg(long, value_name = "SHA")]
+    pub sha: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -62,10 +70,36 @@ impl LegArgs {
             platform: self.platform.as_deref().map(Platform::from),
             target: self.target.as_deref().map(Target::from),
             default_run: world.environment.get("GITHUB_RUN_ID").map(RunId::from),
-            variables: Variables::of(world.environment.variables()),
+            variables: self.variables(world),
             ..Question::everything(now)
         }
     }
+}
+
+impl LegArgs {
+    /// The environment, with what the flags say otherwise.
+    fn variables(&self, world: &World) -> Variables {
+        let mut variables = Variables::of(world.environment.variables());
+        for (name, flag) in [("GITHUB_REPOSITORY", &self.repository), ("GITHUB_SHA", &self.sha), ("GITHUB_RUN_ID", &self.run_id)] {
+            if let Some(value) = flag {
+                variables = variables.with(name, value);
+            }
+        }
+        variables
+    }
+}
+
+/// The CI service's own word on the jobs of the run, where a sink is read, a token is there and no listing was given.
+pub fn ask_for_jobs(sources: &[String], question: &mut Question, found: &mut Found) -> Result<(), Failure> {
+    let remote = sources.iter().any(|source| source::is_sink(source) && !source.starts_with("file:"));
+    let run = question.run_id.clone().or_else(|| question.default_run.clone());
+    let (true, None, Some(run)) = (remote, &question.jobs, run) else { return Ok(()) };
+    let asked = source::runtime().map_err(Failure::usage)?.block_on(service_jobs(&question.variables, &run));
+    match asked {
+        Ok(jobs) => question.jobs = jobs,
+        Err(error) => found.warn(format!("the jobs of run {run} cannot be read, what the legs left must do: {error}")),
+    }
+    Ok(())
 }
 
 impl ExpectedArgs {

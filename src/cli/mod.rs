@@ -11,6 +11,7 @@ mod report;
 mod run;
 
 mod schema;
+mod sink;
 mod terminal;
 mod trend;
 mod verify;
@@ -45,6 +46,7 @@ enum Command {
     Report(report::ReportArgs),
     Trend(trend::TrendArgs),
     Watch(watch::WatchArgs),
+    Sink(sink::SinkArgs),
     Reap(reap::ReapArgs),
     Prune(prune::PruneArgs),
     Doctor(doctor::DoctorArgs),
@@ -109,6 +111,7 @@ pub fn main() -> ExitCode {
         Command::Trend(args) => trend::run(&args, &world),
         Command::Watch(args) => watch::run(&args, &world),
         Command::Pool(args) => pool::run(args, &world),
+        Command::Sink(args) => sink::run(&args, &world),
         Command::Schema(args) => schema::run(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => completions::man(&args),

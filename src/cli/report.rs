@@ -1,11 +1,10 @@
 //! `ledger report`
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::asked::{ExpectedArgs, LegArgs, summarise, warn};
+use super::asked::{ExpectedArgs, LegArgs, ask_for_jobs, summarise, warn};
 use super::{Failure, World, out, print};
 use crate::core::moment::Wall;
 use crate::core::outcome::Terminal as TerminalClass;
@@ -15,7 +14,9 @@ use crate::report::gate::gate;
 use crate::report::shared_json::MAX_SHARED_BYTES;
 use crate::report::tested_versions::{IncompleteRows, due, tested_versions};
 use crate::report::{attempted_legs, ci_data, ctrf, html, json, junit, markdown, ndjson, rerun, table, timing, trace};
-use crate::source::Found;
+use crate::sink;
+use crate::source::assemble::Question;
+use crate::source::{self, Found, finalize};
 
 /// Say what the evidence says: rows, files, pages, gate
 #[derive(Debug, Args)]
@@ -66,6 +67,10 @@ pub struct ReportArgs {
     /// Wait until no leg is running any more: until its record is in or its lease has run out
     #[arg(long)]
     wait_lease: bool,
+
+    /// Close in the sinks what lost legs left open there, and say the verdict in its place; doing it twice changes nothing
+    #[arg(long)]
+    finalize: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -102,9 +107,6 @@ impl From<IncompleteArg> for IncompleteRows {
     }
 }
 
-/// Between two looks at a leg that is still running.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
-
 pub fn run(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
     if !args.due.is_empty() {
         return print_due(args, world);
@@ -132,6 +134,19 @@ pub fn run(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
     Ok(gate.exit_code())
 }
 
+/// Closes in every sink what lost legs left open there.
+fn finalize(sources: &[String], question: &Question, summary: &Summary) -> Result<(), Failure> {
+    let runtime = source::runtime().map_err(Failure::usage)?;
+    for url in sources.iter().filter(|url| source::is_sink(url)) {
+        let narrow = source::narrow(question);
+        let closing = finalize::finalize(url, &narrow, question.now, summary);
+        let done = runtime.block_on(closing).map_err(|error| Failure { code: 1, message: error.to_string(), hint: None })?;
+        let (closed, before, running) = (done.closed, done.closed_already, done.still_running);
+        eprintln!("ledger: {}: {closed} legs closed, {before} needed no closing, {running} still running", sink::printable(url));
+    }
+    Ok(())
+}
+
 fn sources(args: &ReportArgs) -> Vec<String> {
     if args.sources.is_empty() { vec![".ledger".to_owned()] } else { args.sources.clone() }
 }
@@ -145,12 +160,16 @@ fn look(args: &ReportArgs, world: &World, sources: &[String]) -> Result<Summary,
         question.set_clock = set_clock;
         question.samples = matches!(args.format, Some(Format::Html | Format::Trace));
         args.expected.expect(&mut question, &mut found)?;
+        ask_for_jobs(sources, &mut question, &mut found)?;
         let summary = summarise(sources, &question, found)?;
         let running = summary.legs.iter().any(|leg| leg.terminal == TerminalClass::Running);
         if !args.wait_lease || !running || set_clock.is_some() {
+            if args.finalize {
+                finalize(sources, &question, &summary)?;
+            }
             return Ok(summary);
         }
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(sources.iter().map(|url| sink::look_again(url)).max().unwrap_or_default());
     }
 }
 

@@ -1,21 +1,42 @@
 //! Whether a sink can be written and read back: what `ledger sink check` asks, with the very calls that a run makes.
 
 use crate::core::chain::Stored;
-use crate::core::ids::{Digest, Seq};
-use crate::core::moment::Wall;
+use crate::core::event::HostInfo;
+use crate::core::ids::{Digest, LegId, Seq};
+use crate::core::marker::{MARKER_VERSION, Marker};
+use crate::core::moment::{Secs, Wall};
+use crate::core::outcome::Terminal;
+use crate::core::process::ProcessId;
+use crate::core::row::{Head, LegRow};
 
 use super::error::{SinkError, Trouble};
 use super::source::{FoundLeg, Narrow, open_source};
-use super::{Batch, SinkContext, Takes, open};
+use super::{Batch, Removed, SinkContext, Takes, open};
 
-/// Writes a plan, an event and a marker for this leg, which must be one of its own and not a run's, and reads them back. The reader's
-/// view comes back; it has the marker's age by the sink's clock in it.
-pub async fn check(url: &str, context: &SinkContext, now: Wall) -> Result<FoundLeg, SinkError> {
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// The reader's view; it has the marker's age by the sink's clock in it.
+    pub leg: FoundLeg,
+    /// A sink that can be written and read and not emptied does its work all the same.
+    pub removed: Result<Removed, SinkError>,
+}
+
+/// How a check's leg is named where it must not be taken for a run's.
+pub const CHECK: &str = "ledger-check";
+
+/// The leg of a check.
+pub fn check_leg(run: &str) -> LegId {
+    LegId { run_id: run.into(), attempt: "1".into(), platform: CHECK.into(), target: "sink".into(), shard: None }
+}
+
+/// Writes a plan, an event and a marker for this leg, which must be one of its own and not a run's, reads them back, and takes them away.
+pub async fn check(url: &str, context: &SinkContext, now: Wall) -> Result<Checked, SinkError> {
     let mut backend = open(url, context)?;
     let run = context.leg.run_id.as_str();
     let line = serde_json::json!({ "seq": 1, "run_id": run, "kind": "sink-check" }).to_string();
     let event = Stored { seq: Seq(1), digest: Digest::of(line.as_bytes()), line: line.as_str().into(), progress: false };
-    let marker = line.clone().into_bytes();
+    let marker = marker(context, &event, now);
     let takes = backend.capabilities().takes;
     backend.position().await?;
     backend.put_plan(line.as_bytes()).await?;
@@ -31,15 +52,35 @@ pub async fn check(url: &str, context: &SinkContext, now: Wall) -> Result<FoundL
         variables: context.variables.clone(),
         ..Narrow::default()
     };
-    let found = source.legs(&narrow, now).await?.pop().ok_or_else(|| differs("the leg"))?;
-    if found.marker.as_ref().is_none_or(|there| there.bytes != marker) {
-        return Err(differs("the marker"));
-    }
+    let found = source.legs(&narrow, now).await?;
+    let leg = found.into_iter().find(|leg| leg.marker.as_ref().is_some_and(|there| there.bytes == marker));
+    let leg = leg.ok_or_else(|| differs("the marker"))?;
     if takes == Takes::EventsAndMarker {
-        let name = found.segments.first().ok_or_else(|| differs("the event"))?;
-        if source.segment(&found, name).await? != format!("{line}\n").into_bytes() {
+        let name = leg.segments.first().ok_or_else(|| differs("the event"))?;
+        if source.segment(&leg, name).await? != format!("{line}\n").into_bytes() {
             return Err(differs("the event"));
         }
     }
-    Ok(found)
+    let removed = backend.remove().await;
+    Ok(Checked { leg, removed })
+}
+
+fn marker(context: &SinkContext, event: &Stored, now: Wall) -> Vec<u8> {
+    let mut row = LegRow::named(context.leg.clone());
+    row.epoch = Some(context.epoch.clone());
+    row.terminal = Terminal::Complete;
+    row.why = "a check of this sink, and no run".to_owned();
+    row.lease_s = Some(Secs::ZERO);
+    row.head = Some(Head { seq: event.seq, digest: event.digest.clone() });
+    let marker = Marker {
+        v: MARKER_VERSION,
+        if_silent: Terminal::RunnerLost,
+        written_at: now,
+        host: HostInfo::default(),
+        writer: ProcessId { pid: 0, start: 0 },
+        closed: true,
+        files_omitted: 0,
+        row,
+    };
+    marker.render(usize::MAX)
 }

@@ -16,7 +16,7 @@ use crate::core::moment::{Secs, Wall};
 use super::error::{SinkError, Trouble};
 use super::layout::{self, MARKER, PLAN};
 use super::source::{FoundLeg, FoundMarker, MAX_MARKER_BYTES, MAX_SEGMENT_BYTES, Narrow, Source};
-use super::{Backend, Batch, Capabilities, SinkContext, Takes};
+use super::{Backend, Batch, Capabilities, Removed, SinkContext, Takes};
 
 /// The newest records of some hundred files fit; larger markers would make every boundary pay for history that the segments hold.
 const MARKER_BYTES: usize = 64 * 1024;
@@ -97,6 +97,21 @@ impl Backend for FileSink {
         })
         .await
         .map(|_| ())
+    }
+
+    async fn remove(&mut self) -> Result<Removed, SinkError> {
+        self.blocking(|place| {
+            fs::remove_dir_all(&place.folder)?;
+            // Folders of run, attempt and leg that hold nothing else; one that does stays.
+            for folder in place.folder.ancestors().skip(1).take(3) {
+                if fs::remove_dir(folder).is_err() {
+                    break;
+                }
+            }
+            Ok(Seq(0))
+        })
+        .await
+        .map(|_| Removed::Gone)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::core::moment::{Secs, Wall};
 use super::error::{SinkError, Trouble, bounded};
 use super::http::{self, Redirects};
 use super::source::{FoundLeg, FoundMarker, MAX_MARKER_BYTES, Narrow, Source};
-use super::{Backend, Batch, Capabilities, SinkContext, Takes, Variables};
+use super::{Backend, Batch, Capabilities, Removed, SinkContext, Takes, Variables};
 
 /// As for files and objects: the newest records of some hundred files.
 const MARKER_BYTES: usize = 64 * 1024;
@@ -168,12 +168,6 @@ impl HttpsSink {
     fn query(&self) -> Vec<(&'static str, String)> {
         epoch_query(&self.context.leg, &self.context.epoch)
     }
-
-    /// Takes back what a check has written, where the collector offers it.
-    pub async fn remove_all(&self) -> Result<(), SinkError> {
-        let url = self.collector.at("events", &self.query())?;
-        self.collector.ask(Method::DELETE, url, None).await.map(|_| ())
-    }
 }
 
 #[async_trait]
@@ -218,6 +212,11 @@ impl Backend for HttpsSink {
         }
         self.sent = last;
         Ok(())
+    }
+
+    async fn remove(&mut self) -> Result<Removed, SinkError> {
+        let url = self.collector.at("events", &self.query())?;
+        self.collector.ask(Method::DELETE, url, None).await.map(|_| Removed::Gone)
     }
 }
 

@@ -33,7 +33,7 @@ use crate::core::marker::Marker;
 use crate::core::moment::Secs;
 
 pub use crate::core::marker::Described;
-pub use check::check;
+pub use check::{CHECK, Checked, check, check_leg};
 pub use error::{SinkError, Trouble};
 pub use file::{FileSink, FileSource};
 pub use flusher::{Backlog, Flusher, FlusherOptions, Patience, RenderMarker, SinkNews};
@@ -92,6 +92,14 @@ pub enum Takes {
     MarkerOnly,
 }
 
+/// What a removal came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removed {
+    Gone,
+    /// Why it stays.
+    Kept(&'static str),
+}
+
 /// What is sent at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
@@ -117,6 +125,11 @@ pub trait Backend: Send {
 
     /// Stores the events, then the marker. When it answers, both are durable there.
     async fn send(&mut self, batch: &Batch) -> Result<(), SinkError>;
+
+    /// Takes back everything of this epoch. Only a check does that.
+    async fn remove(&mut self) -> Result<Removed, SinkError> {
+        Ok(Removed::Kept("nothing is deleted here"))
+    }
 }
 
 /// Opens the sink that a URL names. Nothing is written yet.
@@ -142,6 +155,16 @@ fn unknown_scheme(url: &str, scheme: &str) -> SinkError {
             "'{scheme}' is no kind of sink; write file:///path, s3://, gs:// or az://bucket/prefix, github: or https://host/path"
         ),
     )
+}
+
+/// How long a reader that follows a leg should wait between two looks: what costs requests of a shared budget is asked rarely.
+pub fn look_again(url: &str) -> std::time::Duration {
+    match scheme(url) {
+        // 240 of 1,000 requests in an hour.
+        "github" => std::time::Duration::from_secs(15),
+        "file" | "" => std::time::Duration::from_millis(500),
+        _ => std::time::Duration::from_secs(2),
+    }
 }
 
 /// A URL without user information, query and fragment: that is where tokens stand.

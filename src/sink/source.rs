@@ -51,7 +51,7 @@ pub struct FoundMarker {
 
 /// A sink as a source of evidence.
 #[async_trait]
-pub trait Source: Send {
+pub trait Source: Send + Sync {
     fn url(&self) -> &str;
 
     /// Every epoch of every leg that is asked for. `now` is the reader's clock, for a sink that has none of its own.

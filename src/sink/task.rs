@@ -16,7 +16,7 @@ use crate::core::moment::Secs;
 
 use super::error::{SinkError, Trouble};
 use super::flusher::{Backlog, RenderMarker, SinkNews};
-use super::pace::Pace;
+use super::pace::{Moves, Pace};
 use super::state::{Answer, Shared};
 use super::{Backend, Batch, Takes};
 
@@ -51,14 +51,13 @@ pub(super) struct SinkTask {
     wiring: Wiring,
     position: Option<Seq>,
     plan_is_there: bool,
-    last_write: Option<Instant>,
     pace: Pace,
     pauses: ExponentialBackoff,
 }
 
 impl SinkTask {
     pub fn new(backend: Box<dyn Backend>, wiring: Wiring) -> Self {
-        Self { backend, wiring, position: None, plan_is_there: false, last_write: None, pace: Pace::default(), pauses: pauses() }
+        Self { backend, wiring, position: None, plan_is_there: false, pace: Pace::default(), pauses: pauses() }
     }
 
     pub async fn run(mut self) {
@@ -87,10 +86,7 @@ impl SinkTask {
             let behind = self.position.is_some_and(|position| position < work.newest);
             let now = Instant::now();
             let capabilities = self.backend.capabilities();
-            let due = self.last_write.map_or(now, |last| last + capabilities.interval.duration());
-            let room = self.pace.room(&capabilities, now);
-            // A boundary may go ahead of the interval while there is room for it; everything else keeps to it.
-            let at = if work.progress { room } else { due.max(room) };
+            let at = self.pace.next_write(&capabilities, Moves::of(work.progress), now);
             let early = Some(at).filter(|at| !work.urgent && *at > now);
             match early {
                 _ if !work.touched && !behind => self.wiring.shared.wake.notified().await,
@@ -183,7 +179,7 @@ impl SinkTask {
 
     fn answered(&mut self, begun: Instant) {
         let now = Instant::now();
-        self.last_write = Some(now);
+        self.pace.answered(now);
         self.pauses = pauses();
         let position = self.position.unwrap_or_default();
         let work = self.wiring.shared.work();

@@ -9,6 +9,7 @@
 pub mod archive;
 pub mod assemble;
 pub mod ci_data;
+pub mod finalize;
 pub mod junit;
 pub mod ledger;
 pub mod lines;

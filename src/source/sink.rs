@@ -1,5 +1,7 @@
 //! A sink as a source: markers judged by their leases, events folded where the sink keeps them. The runner may be long gone.
 
+use futures_util::{StreamExt as _, stream};
+
 use super::{Evidence, Found};
 use crate::core::chain::Chain;
 use crate::core::classify::{Trace, Writer};
@@ -15,12 +17,46 @@ use crate::sink::{FoundLeg, Narrow, SinkError, Source, open_source};
 /// Reads every leg that is asked for.
 pub async fn read(url: &str, narrow: &Narrow, now: Wall, found: &mut Found) -> Result<(), SinkError> {
     let sink = open_source(url, &narrow.variables)?;
-    for leg in sink.legs(narrow, now).await? {
-        if let Some(evidence) = evidence_of(sink.as_ref(), &leg, found).await {
+    let mut legs = sink.legs(narrow, now).await?;
+    if legs.len() > MANY_LEGS {
+        legs.iter_mut().filter(|leg| is_closed(leg)).for_each(|leg| leg.segments.clear());
+    }
+    let sink = sink.as_ref();
+    // In their order, and some under way at once: a far store answers late, not slowly.
+    let mut gathered = stream::iter(legs).map(|leg| async move { (segments(sink, &leg).await, leg) }).buffered(LEGS_TOGETHER);
+    while let Some((segments, leg)) = gathered.next().await {
+        if let Some(evidence) = evidence_of(sink.url(), &leg, segments, found) {
             found.evidence.push(evidence);
         }
     }
     Ok(())
+}
+
+/// Of more legs than this, those that ended by themselves are told by their markers: one request instead of some dozens each. What is
+/// not told then are details of files that the marker had no room for, and samples along the leg.
+const MANY_LEGS: usize = 200;
+const LEGS_TOGETHER: usize = 8;
+const SEGMENTS_TOGETHER: usize = 8;
+
+fn is_closed(leg: &FoundLeg) -> bool {
+    let marker = leg.marker.as_ref().and_then(|marker| serde_json::from_slice::<Marker>(&marker.bytes).ok());
+    marker.is_some_and(|marker| marker.closed && marker.files_omitted == 0)
+}
+
+/// The bytes of a leg's segments in order, up to the first that cannot be read.
+async fn segments(sink: &dyn Source, leg: &FoundLeg) -> Vec<Segment> {
+    let mut read = Vec::with_capacity(leg.segments.len());
+    let mut coming = stream::iter(&leg.segments)
+        .map(|name| async move { sink.segment(leg, name).await.map(|bytes| (name.clone(), bytes)) })
+        .buffered(SEGMENTS_TOGETHER);
+    while let Some(one) = coming.next().await {
+        let failed = one.is_err();
+        read.push(one);
+        if failed {
+            break;
+        }
+    }
+    read
 }
 
 /// The markers alone, for an import that keeps the events as they are.
@@ -28,15 +64,15 @@ pub async fn read_markers(url: &str, narrow: &Narrow, now: Wall, found: &mut Fou
     let sink = open_source(url, &narrow.variables)?;
     for mut leg in sink.legs(narrow, now).await? {
         leg.segments.clear();
-        if let Some(evidence) = evidence_of(sink.as_ref(), &leg, found).await {
+        if let Some(evidence) = evidence_of(sink.url(), &leg, Vec::new(), found) {
             found.evidence.push(evidence);
         }
     }
     Ok(())
 }
 
-async fn evidence_of(sink: &dyn Source, place: &FoundLeg, found: &mut Found) -> Option<Evidence> {
-    let name = format!("{}: {}", sink.url(), place.place);
+fn evidence_of(url: &str, place: &FoundLeg, segments: Vec<Segment>, found: &mut Found) -> Option<Evidence> {
+    let name = format!("{url}: {}", place.place);
     let marker = place.marker.as_ref().and_then(|marker| match serde_json::from_slice::<Marker>(&marker.bytes) {
         Ok(read) => Some((read, marker.age)),
         Err(error) => {
@@ -44,7 +80,7 @@ async fn evidence_of(sink: &dyn Source, place: &FoundLeg, found: &mut Found) -> 
             None
         }
     });
-    let leg = folded(sink, place, &name, found).await;
+    let leg = folded(place, segments, &name, found);
     let resumes = leg.as_ref().and_then(|leg| leg.started.resumes.clone());
     let from_events = leg.as_ref().map(Leg::row);
     let (mut row, trace, writer) = match (marker, from_events) {
@@ -57,7 +93,7 @@ async fn evidence_of(sink: &dyn Source, place: &FoundLeg, found: &mut Found) -> 
         (None, Some(row)) => (row, Trace::Ledger, Writer::Unknown),
         (None, None) => return None,
     };
-    row.source = Some(sink.url().to_owned());
+    row.source = Some(url.to_owned());
     Some(Evidence { row, trace, writer, resumes })
 }
 
@@ -72,12 +108,17 @@ fn newer(marker: LegRow, events: Option<LegRow>) -> LegRow {
     }
 }
 
-async fn folded(sink: &dyn Source, place: &FoundLeg, name: &str, found: &mut Found) -> Option<Leg> {
+/// A segment's name and bytes, or why there are none.
+type Segment = Result<(String, Vec<u8>), SinkError>;
+
+fn folded(place: &FoundLeg, segments: Vec<Segment>, name: &str, found: &mut Found) -> Option<Leg> {
     let mut chain = Chain::default();
     let mut leg: Option<Leg> = None;
-    for segment in &place.segments {
-        let bytes = match sink.segment(place, segment).await {
-            Ok(bytes) => bytes,
+    // A leg of which no more than the plan arrived has its first event.
+    let plan = place.plan.clone().filter(|_| segments.is_empty()).map(|bytes| Ok(("the plan".to_owned(), bytes)));
+    for segment in plan.into_iter().chain(segments) {
+        let (segment, bytes) = match segment {
+            Ok(read) => read,
             Err(error) => {
                 found.warn(format!("{name}: {error}"));
                 break;

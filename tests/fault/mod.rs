@@ -2,6 +2,7 @@
 
 mod events;
 mod full_disk;
+mod remote;
 mod sinks;
 mod store_damage;
 mod store_kills;

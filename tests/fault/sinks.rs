@@ -405,7 +405,8 @@ async fn a_sink_is_checked_by_writing_and_reading_back() {
     let mut check = context();
     check.leg.run_id = "check-1".into();
     let found = sink::check(&url, &check, START).await.unwrap();
-    assert_eq!(found.segments.len(), 1);
+    assert_eq!((found.leg.segments.len(), found.removed), (1, Ok(sink::Removed::Gone)));
+    assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "a check leaves nothing");
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
     let url = url::Url::from_directory_path(&file).unwrap().to_string();

@@ -51,9 +51,10 @@ impl GithubSource {
             // One that cannot be read is worth a warning where it is of this run.
             None => wanted_run.is_none_or(|wanted| external.starts_with(&format!("{wanted}/"))),
         };
+        let of_a_check = wanted_run.is_none() && external.starts_with(super::super::CHECK);
         // A check run of that name that somebody else made says nothing of a leg.
         let genuine = marker.as_ref().is_none_or(|marker| external_id(&marker.row.leg()) == external);
-        if !fits || !genuine {
+        if !fits || !genuine || of_a_check {
             return None;
         }
         let completed = run.get("completed_at").and_then(Value::as_str).and_then(Wall::parse);

@@ -18,7 +18,7 @@ use crate::core::moment::Secs;
 
 use super::error::{SinkError, Trouble};
 use super::layout::{self, MARKER, PLAN};
-use super::{Backend, Batch, Capabilities, SinkContext, Takes};
+use super::{Backend, Batch, Capabilities, Removed, SinkContext, Takes};
 use open::Store;
 pub use source::ObjectSource;
 use words::Deed;
@@ -64,14 +64,6 @@ impl ObjectSink {
         }
         let detail = format!("{path} is there already with other content; another writer uses this run, attempt, leg and epoch");
         Err(SinkError::new(&self.store.url, Trouble::Fenced, detail))
-    }
-
-    /// Takes back what a check has written.
-    pub async fn remove_all(&self) -> Result<(), SinkError> {
-        for object in self.store.list(&self.folder).await? {
-            self.store.objects.delete(&object.location).await.map_err(|error| self.store.explain(Deed::Delete, &error))?;
-        }
-        Ok(())
     }
 }
 
@@ -121,5 +113,12 @@ impl Backend for ObjectSink {
         let marker = PutPayload::from(bytes::Bytes::from(batch.marker.clone()));
         let put = self.store.objects.put(&self.at(MARKER), marker).await;
         put.map(|_| ()).map_err(|error| self.store.explain(Deed::Write, &error))
+    }
+
+    async fn remove(&mut self) -> Result<Removed, SinkError> {
+        for object in self.store.list(&self.folder).await? {
+            self.store.objects.delete(&object.location).await.map_err(|error| self.store.explain(Deed::Delete, &error))?;
+        }
+        Ok(Removed::Gone)
     }
 }

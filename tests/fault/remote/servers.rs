@@ -1,0 +1,82 @@
+//! Starts and ends servers by their own pid. A server that is not installed is a loud skip here, and a failure in CI.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinHandle;
+
+/// A port that was free a moment ago.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A server process; dropping it kills and reaps it.
+pub struct Server {
+    child: Child,
+    pub url: String,
+}
+
+impl Server {
+    /// `None` where the program is not installed.
+    pub fn start(program: &str, args: impl Fn(u16) -> Vec<String>, port: Option<u16>) -> Option<Self> {
+        let Some(path) = installed(program) else {
+            assert!(std::env::var_os("CI").is_none(), "{program} is not installed, and CI must have it");
+            eprintln!("SKIPPED: {program} is not installed");
+            return None;
+        };
+        let port = port.unwrap_or_else(free_port);
+        let quiet = |mut command: Command| command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut command = Command::new(path);
+        command.args(args(port));
+        let server = Self { child: quiet(command), url: format!("http://127.0.0.1:{port}") };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < deadline, "{program} does not listen");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Some(server)
+    }
+
+    /// As by `kill -9`, in the middle of whatever it does.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn installed(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/opt/s3venv/bin".into()]);
+    folders.map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// One of our own servers, on a runtime that ends with the test.
+pub struct Ours {
+    pub url: String,
+    task: JoinHandle<()>,
+}
+
+impl Ours {
+    pub async fn serve(router: axum::Router) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let task = tokio::spawn(async move {
+            let _ = axum::serve(listener, router).await;
+        });
+        Self { url, task }
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
