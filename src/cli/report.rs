@@ -142,7 +142,7 @@ fn finalize(sources: &[String], question: &Question, summary: &Summary) -> Resul
         let closing = finalize::finalize(url, &narrow, question.now, summary);
         let done = runtime.block_on(closing).map_err(|error| Failure { code: 1, message: error.to_string(), hint: None })?;
         let (closed, before, running) = (done.closed, done.closed_already, done.still_running);
-        eprintln!("ledger: {}: {closed} legs closed, {before} needed no closing, {running} still running", sink::printable(url));
+        eprintln!("ledger: {} {closed} legs closed, {before} needed no closing, {running} still running", sink::printable(url));
     }
     Ok(())
 }

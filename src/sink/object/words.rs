@@ -34,37 +34,33 @@ fn kind_of(url: &str) -> Kind {
 pub fn explain(url: &str, deed: Deed, error: &Error, variables: &Variables) -> SinkError {
     let kind = kind_of(url);
     let said = variables.scrub(&short(error));
-    let refused = |what: String| SinkError::new(url, Trouble::Refused, what);
-    match error {
-        Error::PermissionDenied { .. } => {
-            refused(format!("{} is not permitted; grant {} ({said})", deed.name(), permission(kind, deed)))
-        }
-        Error::Unauthenticated { .. } => refused(format!("the credentials are refused; {} ({said})", credentials(kind, variables))),
-        Error::NotFound { .. } if deed == Deed::Read => refused(format!("an object is gone: {said}")),
-        Error::NotFound { .. } => refused(format!("there is no such bucket, or these credentials may not see it ({said})")),
-        Error::NotSupported { .. } | Error::NotImplemented { .. } => {
-            refused(format!("the store cannot create an object only once, which a ledger needs ({said})"))
-        }
-        _ => general(url, kind, &said, status(error), variables),
+    let refused = |what: String| SinkError::new(url, Trouble::Refused, format!("{what} ({said})"));
+    if matches!(error, Error::NotSupported { .. } | Error::NotImplemented { .. }) {
+        return refused("the store cannot create an object only once, which a ledger needs".to_owned());
     }
-}
-
-fn general(url: &str, kind: Kind, said: &str, status: Option<u16>, variables: &Variables) -> SinkError {
-    match status {
+    match status(error) {
         // A busy store and a broken one get over it.
         Some(408 | 409 | 429 | 500..) => SinkError::retryable(url, said),
-        Some(301 | 307 | 308) => {
-            let hint = "the bucket lives in another region: set AWS_REGION";
-            SinkError::new(url, Trouble::Refused, format!("{hint} ({said})"))
+        Some(401) => refused(format!("the credentials are refused; {}", credentials(kind, variables))),
+        Some(403) if CREDENTIAL_CODES.iter().any(|code| said.contains(code)) => {
+            refused(format!("the credentials are refused; {}", credentials(kind, variables)))
         }
+        Some(403) => refused(format!("{} is not permitted; grant {}", deed.name(), permission(kind, deed))),
+        Some(404) if deed == Deed::Read && !said.contains("Bucket") => refused("an object is gone".to_owned()),
+        Some(404) => refused("there is no such bucket, or these credentials may not see it".to_owned()),
+        Some(301 | 307 | 308) => refused("the bucket lives in another region: set AWS_REGION".to_owned()),
         Some(_) => SinkError::new(url, Trouble::Refused, said),
+        None if said.contains("redirect") => refused("the bucket lives in another region: set AWS_REGION".to_owned()),
         None if !has_credentials(kind, variables) => {
-            let detail = format!("no credentials; {} ({said})", credentials(kind, variables));
-            SinkError::retryable(url, detail)
+            SinkError::retryable(url, format!("no credentials; {} ({said})", credentials(kind, variables)))
         }
         None => SinkError::retryable(url, said),
     }
 }
+
+/// Codes of a 403 that speak of the key and not of what it may do.
+const CREDENTIAL_CODES: [&str; 5] =
+    ["InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed"];
 
 fn has_credentials(kind: Kind, variables: &Variables) -> bool {
     let names: &[&str] = match kind {
