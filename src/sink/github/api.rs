@@ -18,6 +18,8 @@ pub const URL: &str = "github:";
 const DEFAULT_API: &str = "https://api.github.com";
 /// The most that the service gives on one page.
 const PER_PAGE: usize = 100;
+/// The least that it gives, where there is more.
+const DEFAULT_PAGE: usize = 30;
 /// Check runs of one commit and jobs of one run; a service that never ends its pages must not hold a reader for ever.
 const MOST_PAGES: usize = 200;
 /// A limit that names no time: the service asks for a minute.
@@ -138,6 +140,7 @@ impl Api {
     /// Every page of a listing. `key` names the list in its envelope; a bare array has none.
     pub async fn pages(&self, path: &str, query: &[(&str, &str)], key: Option<&str>) -> Result<Vec<Value>, SinkError> {
         let mut all = Vec::new();
+        let mut whole_page = None;
         let per_page = PER_PAGE.to_string();
         for page in 1..=MOST_PAGES {
             let number = page.to_string();
@@ -148,9 +151,9 @@ impl Api {
             let list = list.ok_or_else(|| SinkError::retryable(URL, format!("an answer of {path} is no list")))?;
             let total = answer.body.get("total_count").and_then(Value::as_u64);
             all.extend(list.iter().cloned());
-            // Some servers give fewer on a page than were asked for; only an empty page or the count is an end.
-            if list.is_empty() || total.is_some_and(|total| all.len() as u64 >= total) || (total.is_none() && list.len() < PER_PAGE)
-            {
+            // Some servers give fewer on a page than were asked for: an end is the count, an empty page, or one shorter than the first.
+            let whole = *whole_page.get_or_insert(list.len().max(DEFAULT_PAGE));
+            if list.is_empty() || total.map_or(list.len() < whole, |total| all.len() as u64 >= total) {
                 break;
             }
         }
