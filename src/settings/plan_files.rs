@@ -63,7 +63,7 @@ fn matches_of(pattern: &str, folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
     if found.is_empty() {
         return Err(PlanError::EmptyGlob { pattern: owned() });
     }
-    found.sort_by(|left, right| path_bytes(left).cmp(&path_bytes(right)));
+    found.sort_by_key(|path| path_bytes(path));
     Ok(found)
 }
 
