@@ -63,6 +63,8 @@ fn matches_of(pattern: &str, folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
     if found.is_empty() {
         return Err(PlanError::EmptyGlob { pattern: owned() });
     }
+    let here = |path: PathBuf| path.strip_prefix(folder).map(Path::to_owned).unwrap_or(path);
+    let mut found: Vec<PathBuf> = found.into_iter().map(here).collect();
     found.sort_by_key(|path| path_bytes(path));
     Ok(found)
 }
