@@ -1,8 +1,10 @@
 //! The command line: one file per subcommand, its doc comment is its help. Here alone errors become words, hints and exit codes.
 
 mod asked;
+mod caps;
 mod completions;
 mod doctor;
+mod import;
 mod out;
 mod pool;
 mod prune;
@@ -44,6 +46,8 @@ pub struct Cli {
 enum Command {
     Run(run::RunArgs),
     Report(report::ReportArgs),
+    Caps(caps::CapsArgs),
+    Import(import::ImportArgs),
     Trend(trend::TrendArgs),
     Watch(watch::WatchArgs),
     Sink(sink::SinkArgs),
@@ -112,6 +116,8 @@ pub fn main() -> ExitCode {
         Command::Watch(args) => watch::run(&args, &world),
         Command::Pool(args) => pool::run(args, &world),
         Command::Sink(args) => sink::run(&args, &world),
+        Command::Caps(args) => caps::run(&args, &world),
+        Command::Import(args) => import::run(&args, &world),
         Command::Schema(args) => schema::run(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => completions::man(&args),

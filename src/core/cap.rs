@@ -15,16 +15,20 @@ use super::moment::Secs;
 /// No cap is shorter: what is below a second is a slip (a ratio, a typo), and it would kill everything.
 pub const SHORTEST_CAP: Secs = Secs::from_secs(1);
 
-/// The default of [`Estimator::Recent`]: with five platforms and three targets, 40 passes are the last few days of a busy project. Chosen
-/// by the backtest of ci/decisions/0002.
-pub const RECENT_PASSES: u32 = 40;
+/// The default of [`Estimator::Recent`]: four legs of a project with five platforms. Chosen by the backtest of ci/decisions/0002.
+pub const RECENT_PASSES: u32 = 20;
+
+/// What [`Estimator::Recent`] remembers of a worse pass long ago. With a multiplier of 1.25 it means that no cap falls below the worst
+/// pass ever, plus the headroom.
+const REMEMBERED: f64 = 0.8;
 
 /// What of a file's history counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Estimator {
     /// The worst pass ever seen.
     Max,
-    /// The worst of the newest so many passes: a file that was made faster gets its tighter cap back.
+    /// The worst of the newest so many passes, and no less than four fifths of the worst pass ever: a file that was made faster gets a
+    /// tighter cap, and a rare slow pass is not forgotten.
     Recent(u32),
     /// The pass that this share of all passes stayed below.
     Quantile(f64),
@@ -64,7 +68,8 @@ pub struct Policy {
     pub per: Per,
 }
 
-/// The default: ten minutes until a file has passed three times; from then on its worst recent pass, a quarter more and 90 s.
+/// The default: ten minutes until a file has passed twice; from then on a quarter longer than its worst recent pass, and never less than
+/// its worst pass ever, plus 90 s.
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -72,7 +77,7 @@ impl Default for Policy {
             multiplier: 1.25,
             headroom: Secs::from_secs(90),
             floor: Secs::from_secs(600),
-            settled: Some(Settled { passes: 3, floor: Secs::from_secs(120) }),
+            settled: Some(Settled { passes: 2, floor: Secs::from_secs(120) }),
             ceiling: Secs::from_secs(1200),
             round: Secs::from_secs(60),
             per: Per::File,
@@ -177,7 +182,8 @@ impl Estimator {
             Estimator::Max => worst,
             Estimator::Recent(newest) => {
                 let from = counted.len().saturating_sub(newest as usize);
-                counted[from..].iter().max().copied().unwrap_or(worst)
+                let recent = counted[from..].iter().max().copied().unwrap_or(worst);
+                recent.max(Secs::from_f64(worst.as_f64() * REMEMBERED).unwrap_or(worst))
             }
             Estimator::Quantile(share) => {
                 let mut sorted = counted.to_vec();
@@ -207,9 +213,15 @@ impl Estimate {
         let (Some(base), true) = (self.base, self.bound_by != BoundBy::NoHistory) else {
             return "floor: no history".to_owned();
         };
-        let of = match policy.estimator {
-            Estimator::Recent(newest) if newest < self.n => format!("the last {newest} of {} passes", self.n),
-            _ => format!("{} pass{}", self.n, if self.n == 1 { "" } else { "es" }),
+        let passes = format!("{} pass{}", self.n, if self.n == 1 { "" } else { "es" });
+        let remembered = self.worst.and_then(|worst| Secs::from_f64(worst.as_f64() * REMEMBERED));
+        let of = match (policy.estimator, self.worst) {
+            (Estimator::Recent(newest), Some(worst)) if newest < self.n && Some(base) == remembered => {
+                let sum = policy.sum();
+                return format!("history: worst {} of {passes}, long ago, × {REMEMBERED}{sum}", seconds(worst));
+            }
+            (Estimator::Recent(newest), _) if newest < self.n => format!("the last {newest} of {passes}"),
+            _ => passes,
         };
         let bound = match self.bound_by {
             BoundBy::Floor => ", raised to the floor",
@@ -350,6 +362,23 @@ impl fmt::Display for Per {
     }
 }
 
+impl fmt::Display for Policy {
+    /// `max × 1.5 + 90 s, 300..1200 s, whole 60 s, per file`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}, ", self.estimator, self.sum())?;
+        if let Some(settled) = self.settled {
+            let passes = if settled.passes == 1 { "pass" } else { "passes" };
+            write!(f, "{} until {} {passes}, then ", seconds(self.floor), settled.passes)?;
+        }
+        let floor = self.settled.map_or(self.floor, |settled| settled.floor);
+        write!(f, "{}..{}", floor.as_f64(), seconds(self.ceiling))?;
+        if self.round != Secs::ZERO {
+            write!(f, ", whole {}", seconds(self.round))?;
+        }
+        write!(f, ", per {}", self.per)
+    }
+}
+
 /// For a sum: whole seconds stay seconds, however many (`168 s`, not `2m48s`).
 fn seconds(span: Secs) -> String {
     format!("{} s", span.as_f64())
@@ -455,9 +484,15 @@ mod tests {
             ),
             (
                 Policy { estimator: Estimator::Recent(2), ..plain(1.0, 1, 1200, 0) },
-                passes(&[("p", 500), ("q", 40), ("q", 30)]),
+                passes(&[("p", 45), ("q", 40), ("q", 30)]),
                 40,
                 "history: worst 40 s of the last 2 of 3 passes × 1",
+            ),
+            (
+                Policy { estimator: Estimator::Recent(2), ..plain(1.25, 1, 1200, 0) },
+                passes(&[("p", 500), ("q", 40), ("q", 30)]),
+                500,
+                "history: worst 500 s of 3 passes, long ago, × 0.8 × 1.25",
             ),
             (
                 Policy { estimator: Estimator::Quantile(0.5), ..plain(1.0, 1, 1200, 0) },

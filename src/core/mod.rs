@@ -5,6 +5,7 @@
 
 pub mod backtest;
 pub mod cap;
+pub mod capcheck;
 pub mod capfile;
 pub mod chain;
 pub mod cidata;

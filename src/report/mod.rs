@@ -4,6 +4,7 @@
 //! a row may be hostile: it goes through `escape` on its way out.
 
 pub mod attempted_legs;
+pub mod caps;
 mod cases;
 pub mod check_run;
 pub mod ci_data;

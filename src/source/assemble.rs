@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{Evidence, Found};
 use crate::core::classify::{Facts, Trace, Writer, settle};
+use crate::core::history::PastLeg;
 use crate::core::ids::{Attempt, LegId, Platform, RunId, Shard, Target};
 use crate::core::job::{Job, Join, join};
 use crate::core::moment::Wall;
@@ -57,6 +58,26 @@ pub fn assemble(found: Found, question: &Question) -> Summary {
     assembling.add_planned();
     assembling.add_missing_shards();
     assembling.finish()
+}
+
+/// What the evidence teaches about cost: every epoch of every leg that is over, each told once.
+pub fn past_legs(found: Found, question: &Question) -> Vec<PastLeg> {
+    let mut assembling = Assembling { question, warnings: Vec::new(), places: BTreeMap::new(), run: None };
+    for evidence in found.evidence {
+        if question.asks_for(&evidence.row) {
+            assembling.add(evidence);
+        }
+    }
+    let mut past: Vec<PastLeg> =
+        assembling.places.into_values().flatten().filter_map(|evidence| over(evidence, question.now)).collect();
+    past.sort_by(|a, b| (a.ended, &a.run_id, &a.platform).cmp(&(b.ended, &b.run_id, &b.platform)));
+    past
+}
+
+fn over(evidence: Evidence, now: Wall) -> Option<PastLeg> {
+    let mut row = evidence.row;
+    settle(&mut row, &Facts { trace: evidence.trace, writer: evidence.writer, job: None, step_name: None, now });
+    PastLeg::of(&row)
 }
 
 impl Question {

@@ -1,3 +1,5 @@
+//! Slots by table and by walking through every order of events.
+
 use super::explore::{Admit, Event, Machine, Refuted, Size, explore};
 use super::*;
 use crate::core::moment::{Moment, Secs};
