@@ -28,6 +28,8 @@ const SCRIPT: &str = include_str!("page.js");
 /// Legs with all their detail; a night has 15. More of them would make the page too large to open on a phone.
 const LEGS_SHOWN: usize = 60;
 const ROWS_SHOWN: usize = 1000;
+/// Details end where the page would get slow to open; a usual night needs a tenth of it.
+const DETAILS_BYTES: usize = 6_000_000;
 /// What happened, in sentences: more of them are a list and no answer.
 const SENTENCES: usize = 20;
 /// A leg with fewer files has no trend worth a section.
@@ -56,8 +58,14 @@ impl<'a> Page<'a> {
             }
             legs.push(Told { leg, id });
         }
-        let ids = legs.iter().take(LEGS_SHOWN).map(|told| (std::ptr::from_ref(told.leg), told.id.clone())).collect();
-        Self { legs, ids }
+        let mut page = Self { legs, ids: HashMap::new() };
+        page.keep(LEGS_SHOWN);
+        page
+    }
+
+    /// Only so many legs have a place after all: nothing may link to the others.
+    fn keep(&mut self, shown: usize) {
+        self.ids = self.legs.iter().take(shown).map(|told| (std::ptr::from_ref(told.leg), told.id.clone())).collect();
     }
 
     /// The place of a leg that is shown whole.
@@ -78,15 +86,17 @@ fn leg_id(leg: &LegRow) -> String {
 }
 
 pub fn render(summary: &Summary) -> String {
-    let page = Page::of(summary);
+    let mut page = Page::of(summary);
     let histories = Histories::of(&summary.legs);
+    let (details, shown) = details(&page, &histories);
+    page.keep(shown);
     let mut out = head();
     out.push_str(&top(summary, &page));
     out.push_str("<main id=\"main\">\n");
     out.push_str(&what_happened(&page));
     out.push_str(&overview(&page));
     out.push_str(&matrix::matrix(&page));
-    out.push_str(&details(&page, &histories));
+    out.push_str(&details);
     let mut seen = HashSet::new();
     let files = summary.legs.iter().flat_map(|leg| &leg.files).map(|file| file.file.as_str()).filter(|file| seen.insert(*file));
     out.push_str(&histories.section(&files.collect::<Vec<_>>()));
@@ -216,22 +226,30 @@ fn overview(page: &Page<'_>) -> String {
     out
 }
 
-fn details(page: &Page<'_>, histories: &Histories<'_>) -> String {
+/// The details of the first legs, and of how many.
+fn details(page: &Page<'_>, histories: &Histories<'_>) -> (String, usize) {
     let mut out = String::new();
+    let mut shown = 0;
     for told in page.legs.iter().take(LEGS_SHOWN) {
-        out.push_str(&legs::section(page, histories, told.leg, &told.id));
+        let section = legs::section(page, histories, told.leg, &told.id);
+        if shown > 0 && out.len() + section.len() > DETAILS_BYTES {
+            break;
+        }
+        out.push_str(&section);
+        shown += 1;
     }
-    if out.is_empty() {
-        return out;
+    if shown == 0 {
+        return (out, shown);
     }
-    if page.legs.len() > LEGS_SHOWN {
+    let more = page.legs.len() - shown;
+    if more > 0 {
         let _ = writeln!(
             out,
-            "<p class=\"dim\">{} more legs have no details here: narrow the report by --run-id, --platform or --target.</p>",
-            page.legs.len() - LEGS_SHOWN
+            "<p class=\"dim\">{} without details here: narrow the report by --run-id, --platform or --target.</p>",
+            words::plural(more, "more leg", "more legs")
         );
     }
-    format!("<h2 id=\"details\">Each leg</h2>\n{out}")
+    (format!("<h2 id=\"details\">Each leg</h2>\n{out}"), shown)
 }
 
 fn trends(summary: &Summary) -> String {

@@ -47,17 +47,21 @@ fn the_page_needs_nothing_else() {
     assert!(page.contains("default-src 'none'"));
 }
 
-#[test]
-fn links_lead_somewhere_and_ids_are_unique() {
-    let mut night = fixtures::night();
-    night.legs.push(night.legs[0].clone());
-    let page = render(&night);
+/// Every link has a place, and no place is there twice.
+fn check_links(page: &str) {
     let ids: Vec<&str> = page.split(" id=\"").skip(1).filter_map(|part| part.split('"').next()).collect();
     let unique: HashSet<&str> = ids.iter().copied().collect();
     assert_eq!(ids.len(), unique.len());
     for link in page.split("href=\"#").skip(1).filter_map(|part| part.split('"').next()) {
         assert!(unique.contains(link), "#{link}");
     }
+}
+
+#[test]
+fn links_lead_somewhere_and_ids_are_unique() {
+    let mut night = fixtures::night();
+    night.legs.push(night.legs[0].clone());
+    check_links(&render(&night));
     assert_eq!(leg_id(&night.legs[0]), leg_id(&fixtures::night().legs[0]), "a shared link stays");
 }
 
@@ -76,4 +80,19 @@ fn a_night_of_15_legs_is_below_a_megabyte_and_a_thousand_legs_stay_bounded() {
     assert!(page.len() < 1_000_000, "{} bytes", page.len());
     let page = render(&fixtures::full_night(1000, 12));
     assert!(page.len() < 6_000_000, "{} bytes", page.len());
+}
+
+#[test]
+fn a_page_of_long_failures_stays_bounded() {
+    let mut summary = fixtures::full_night(60, 12);
+    for leg in &mut summary.legs {
+        let mut failed = leg.files[0].clone();
+        failed.outcome = Some(crate::core::outcome::Outcome::TestFailure);
+        failed.last_output = Some("<&\n".repeat(5000));
+        leg.files = (1..=100).map(|index| crate::core::row::FileRow { index, ..failed.clone() }).collect();
+    }
+    let page = render(&summary);
+    assert!(page.len() < 8_000_000, "{} bytes", page.len());
+    assert!(page.contains("more legs without details here"));
+    check_links(&page);
 }
