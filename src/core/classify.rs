@@ -75,7 +75,7 @@ pub fn class_of(has_own_record: bool, facts: &Facts<'_>) -> Class {
         return Class::Own;
     }
     let over = facts.job.filter(|job| job.is_over());
-    if let Some(step) = over.and_then(|job| job.failed_step().is_none().then(|| job.unfinished_step()).flatten()) {
+    if let Some(step) = over.and_then(Job::lost_in) {
         let why = format!("job reached a terminal state with '{}' still in progress — the runner stopped reporting", step.name);
         return of(Terminal::RunnerLost, why, Some(step.name.clone()));
     }
@@ -113,6 +113,9 @@ fn by_writer(facts: &Facts<'_>, over: Option<&Job>) -> Class {
         (Writer::Dead, _) => {
             of(Terminal::AttemptedIncomplete, "its writer died on this host without a last record".to_owned(), None)
         }
+        (Writer::Unknown, None) if facts.job.is_some() => {
+            of(Terminal::Running, "it left no record of its end yet, and its job is not over".to_owned(), None)
+        }
         (Writer::Unknown, _) => {
             of(Terminal::AttemptedIncomplete, "it ran and left its ledger, but no record of its end".to_owned(), None)
         }
@@ -126,21 +129,26 @@ fn by_job_alone(facts: &Facts<'_>) -> Class {
     if !job.is_over() {
         return of(Terminal::Running, format!("its job is {} and no marker was written yet", job.status.replace('_', " ")), None);
     }
-    let suite = facts.step_name.and_then(|name| {
+    let suite = facts.step_name.map(|name| {
         job.steps.iter().find(|step| step.name == name).or_else(|| job.steps.iter().find(|step| step.name.contains(name)))
     });
-    match suite {
-        Some(step) if step.began() => {
-            let end = step.conclusion.as_deref().unwrap_or("no conclusion");
-            of(Terminal::AttemptedIncomplete, format!("'{}' began and ended ({end}) without leaving a record", step.name), None)
+    let end = |conclusion: &Option<String>| conclusion.clone().unwrap_or_else(|| "no conclusion".to_owned());
+    match (suite, job.failed_step()) {
+        (Some(Some(step)), _) if step.began() => {
+            let why = format!("'{}' began and ended ({}) without leaving a record", step.name, end(&step.conclusion));
+            of(Terminal::AttemptedIncomplete, why, None)
         }
-        _ => match job.failed_step() {
-            Some(step) => of(Terminal::NotStarted, format!("the job died in '{}' before the suite began", step.name), None),
-            None => {
-                let end = job.conclusion.as_deref().unwrap_or("no conclusion");
-                of(Terminal::NotStarted, format!("the job ended ({end}) and the suite's step never began"), None)
-            }
-        },
+        (_, Some(step)) => of(Terminal::NotStarted, format!("the job died in '{}' before the suite began", step.name), None),
+        (Some(_), None) => {
+            of(Terminal::NotStarted, format!("the job ended ({}) and the suite's step never began", end(&job.conclusion)), None)
+        }
+        // Without the name of the suite's step: a job that went through its steps went through that one too.
+        (None, None) if job.conclusion.as_deref() == Some("success") => {
+            of(Terminal::AttemptedIncomplete, "its job succeeded without leaving a record".to_owned(), None)
+        }
+        (None, None) => {
+            of(Terminal::NotStarted, format!("the job ended ({}) without leaving a record", end(&job.conclusion)), None)
+        }
     }
 }
 
@@ -203,6 +211,11 @@ mod tests {
             Some("failure"),
             vec![step("Setup", "completed", Some("failure")), step("Suite", "in_progress", None)],
         );
+        let failed_after = job(
+            "completed",
+            Some("failure"),
+            vec![step("Suite", "in_progress", None), step("Clean up", "completed", Some("failure"))],
+        );
         let setup_died = job(
             "completed",
             Some("failure"),
@@ -223,6 +236,10 @@ mod tests {
             ("job over, step open, marker good", good, Unknown, Some(&lost), RunnerLost),
             ("job over, step open, another failed", good, Unknown, Some(&failed_before), AttemptedIncomplete),
             ("job alone, suite ended", Trace::None, Unknown, Some(&closed), AttemptedIncomplete),
+            ("job over, step open, a later one failed", Trace::None, Unknown, Some(&failed_after), RunnerLost),
+            ("job over, step open, an earlier one failed", Trace::None, Unknown, Some(&failed_before), AttemptedIncomplete),
+            ("ledger from elsewhere, job still open", Trace::Ledger, Unknown, Some(&open), Running),
+            ("ledger from elsewhere, job closed", Trace::Ledger, Unknown, Some(&closed), AttemptedIncomplete),
             ("job alone, setup died", Trace::None, Unknown, Some(&setup_died), NotStarted),
             ("job alone, never scheduled", Trace::None, Unknown, Some(&never), NotStarted),
             ("marker good", good, Unknown, None, Running),
@@ -244,5 +261,23 @@ mod tests {
                 Class::Own => panic!("{what}: no own record"),
             }
         }
+    }
+
+    #[test]
+    fn a_job_alone_without_the_name_of_the_suites_step() {
+        let class = |job: &Job| {
+            let facts = Facts { trace: Trace::None, writer: Writer::Unknown, job: Some(job), step_name: None, now: Wall(0) };
+            match class_of(false, &facts) {
+                Class::Of { terminal, why, .. } => (terminal, why),
+                Class::Own => panic!("no own record"),
+            }
+        };
+        let passed = job("completed", Some("success"), vec![step("Suite", "completed", Some("success"))]);
+        assert_eq!(class(&passed).0, Terminal::AttemptedIncomplete);
+        let died = job("completed", Some("failure"), vec![step("Setup", "completed", Some("failure"))]);
+        let (terminal, why) = class(&died);
+        assert_eq!(terminal, Terminal::NotStarted);
+        assert!(why.contains("'Setup'"), "it names the step it died in: {why}");
+        assert_eq!(class(&job("completed", Some("cancelled"), vec![])).0, Terminal::NotStarted);
     }
 }

@@ -68,6 +68,15 @@ impl Job {
         self.steps.iter().find(|step| step.status == "in_progress")
     }
 
+    /// The step in which a job that is over was lost: still in progress, with no failure before it. A failure after it says nothing, for
+    /// the service gives up on what follows.
+    pub fn lost_in(&self) -> Option<&Step> {
+        let failed = |step: &Step| step.conclusion.as_deref() == Some("failure");
+        let before = self.steps.iter().take_while(|step| step.status != "in_progress");
+        let is_lost = self.is_over() && !before.into_iter().any(failed);
+        self.unfinished_step().filter(|_| is_lost)
+    }
+
     /// A step that failed of itself.
     pub fn failed_step(&self) -> Option<&Step> {
         self.steps.iter().find(|step| step.conclusion.as_deref() == Some("failure"))
