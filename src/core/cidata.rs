@@ -112,16 +112,6 @@ pub fn parse_line(line: &[u8]) -> Result<Option<Line<'_>>, BadLine> {
     fields.into_line().map(Some)
 }
 
-/// Whether a line is of the kind that decides a leg, found without parsing it. A hint to skip work, never evidence: `false` only
-/// when the bytes `"<kind>"` stand nowhere in it.
-pub fn may_be_kind(line: &[u8], kind: &str) -> bool {
-    let kind = kind.as_bytes();
-    line.len() > kind.len() + 1
-        && line
-            .windows(kind.len() + 2)
-            .any(|window| window[0] == b'"' && window[kind.len() + 1] == b'"' && &window[1..=kind.len()] == kind)
-}
-
 /// The fields of all kinds in one flat set.
 #[derive(Debug, Default)]
 struct Fields<'a> {
@@ -476,12 +466,6 @@ mod tests {
             let _ = parse_line(&line);
             line.truncate(cut);
             let _ = parse_line(&line);
-        }
-
-        #[test]
-        fn the_hint_never_hides_a_kind(name in "[a-z\"\\\\]{0,12}") {
-            let line = serde_json::json!({"kind": "suite", "name": name}).to_string();
-            prop_assert!(may_be_kind(line.as_bytes(), "suite"));
         }
     }
 }

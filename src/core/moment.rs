@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,28 @@ impl Moment {
 pub struct Wall(pub i64);
 
 impl Wall {
+    /// Reads RFC 3339 in any of its forms.
     pub fn parse(text: &str) -> Option<Self> {
+        Self::parse_usual(text.as_bytes()).or_else(|| Self::parse_any(text))
+    }
+
+    /// The form that is written here and by most: `2026-07-04T23:56:03.148Z`. A report reads ten thousand of these in a few milliseconds.
+    fn parse_usual(text: &[u8]) -> Option<Self> {
+        let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')];
+        if text.len() != 24 || marks.iter().any(|(at, mark)| text[*at] != *mark) {
+            return None;
+        }
+        let number = |from: usize, to: usize| {
+            let digits = &text[from..to];
+            let all = digits.iter().all(u8::is_ascii_digit);
+            all.then(|| digits.iter().fold(0u32, |number, digit| number * 10 + u32::from(digit - b'0')))
+        };
+        let date = NaiveDate::from_ymd_opt(i32::try_from(number(0, 4)?).ok()?, number(5, 7)?, number(8, 10)?)?;
+        let time = date.and_hms_milli_opt(number(11, 13)?, number(14, 16)?, number(17, 19)?, number(20, 23)?)?;
+        Some(Self(time.and_utc().timestamp_millis()))
+    }
+
+    fn parse_any(text: &str) -> Option<Self> {
         let parsed = DateTime::parse_from_rfc3339(text).ok()?;
         Some(Self(parsed.timestamp_millis()))
     }
@@ -181,4 +202,26 @@ pub fn parse_duration(text: &str) -> Option<Secs> {
     }
     let parsed = humantime::parse_duration(text).ok()?;
     Secs::from_f64(parsed.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_short_way_reads_what_the_long_way_reads(ms in -62_135_596_800_000i64..253_402_300_800_000, at in 0usize..24, with in "[0-9:TZ. -]") {
+            let text = Wall(ms).to_string();
+            prop_assert_eq!(Wall::parse(&text), Some(Wall(ms)));
+            let mut damaged = text.clone().into_bytes();
+            if damaged.len() == 24 {
+                damaged[at] = with.as_bytes()[0];
+            }
+            let damaged = String::from_utf8_lossy(&damaged).into_owned();
+            if let Some(short) = Wall::parse_usual(damaged.as_bytes()) {
+                prop_assert_eq!(Wall::parse_any(&damaged), Some(short));
+            }
+        }
+    }
 }
