@@ -6,6 +6,8 @@ use clap::Args;
 
 use super::{Failure, print};
 use crate::core::outcome::Cleanup;
+use crate::core::process::Leftover;
+use crate::report::words;
 use crate::source::recovery::{Which, dead_legs};
 use crate::store::LedgerFolder;
 
@@ -43,9 +45,7 @@ pub fn run(args: &ReapArgs) -> Result<i32, Failure> {
         if !args.json {
             print(&format!("{}\n", leg.sentence()))?;
             for leftover in &leftovers {
-                let name = crate::report::escape::name(leftover.exe.as_deref().unwrap_or(&leftover.comm));
-                let fate = if args.dry_run { "alive".to_owned() } else { format!("{:?}", leftover.fate).to_lowercase() };
-                print(&format!("  {name} (pid {}), ours by {:?}: {fate}\n", leftover.pid, leftover.ours_by))?;
+                print(&format!("  {}\n", words::leftover(leftover)))?;
             }
         }
     }

@@ -357,6 +357,7 @@ impl Leg {
             return (Terminal::Cancelled, Some(Conclusion::Incomplete), why);
         }
         let why = end.why.clone().unwrap_or_else(|| match failed {
+            0 if reported == 1 => "its one file passed".to_owned(),
             0 => format!("all {reported} files passed"),
             _ => format!("{failed} of {reported} files did not pass"),
         });

@@ -95,7 +95,12 @@ pub async fn recover(folder: &LedgerFolder) -> Result<Recovered, StoreError> {
         // Ending a tree blocks for up to its grace.
         let reaped = tokio::task::spawn_blocking(move || leg.reap()).await.unwrap_or_default();
         if let Some((cleanup, leftovers)) = reaped.filter(|(_, leftovers)| !leftovers.is_empty()) {
-            sentence.push_str(&format!("; {} processes of it were still alive, the reap is {cleanup:?}", leftovers.len()));
+            let end = match cleanup {
+                Cleanup::Clean => "are ended now, and nothing is left",
+                Cleanup::Dirty => "did not all end: `ledger reap` tells which",
+                Cleanup::Unknown => "were sent to their end, which could not be proved: `ledger reap --dry-run` looks again",
+            };
+            sentence.push_str(&format!("; {} processes of it were still alive and {end}", leftovers.len()));
         }
         told.push(sentence);
         note(&mark);

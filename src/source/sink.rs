@@ -160,6 +160,10 @@ pub async fn verify(url: &str, narrow: &Narrow, now: Wall) -> Result<Vec<SinkVer
     let sink = open_source(url, &narrow.variables)?;
     let mut verified = Vec::new();
     for place in sink.legs(narrow, now).await? {
+        // A writer that was refused, or killed before its first word, has left a name and no evidence.
+        if place.marker.is_none() && place.segments.is_empty() {
+            continue;
+        }
         verified.push(verify_one(sink.as_ref(), &place).await?);
     }
     Ok(verified)
@@ -188,9 +192,6 @@ async fn verify_one(sink: &dyn Source, place: &FoundLeg) -> Result<SinkVerified,
     let behind = known.filter(|head| !only_a_marker && head.seq > chain.last());
     if let (None, Some(head)) = (&broken, behind) {
         broken = Some(format!("the marker knows event {}, and the segments end at {}", head.seq, chain.last()));
-    }
-    if place.marker.is_none() && place.segments.is_empty() {
-        broken = Some("neither a marker nor a segment is there".to_owned());
     }
     Ok(SinkVerified { place: place.place.clone(), last: chain.last(), ended: chain.ended(), broken })
 }
