@@ -27,7 +27,10 @@ finish() {
 list_jobs() {
   local base=${GITHUB_API_URL:-https://api.github.com} page=1 url
   rm -f "$folder/jobs.json"
-  [ -n "$token" ] && [ -n "${GITHUB_REPOSITORY:-}" ] || return 1
+  if [ -z "$token" ] || [ -z "${GITHUB_REPOSITORY:-}" ]; then
+    echo 'there is no token, or no GITHUB_REPOSITORY' >&2
+    return 1
+  fi
   while [ "$page" -le 50 ]; do
     url="$base/repos/$GITHUB_REPOSITORY/actions/runs/$run_id/jobs?filter=all&per_page=100&page=$page"
     printf 'header = "Authorization: Bearer %s"\n' "$token" |
