@@ -89,6 +89,31 @@ fn plan_legs_reconcile() {
     assert!(reconcile.summary.contains("runner-lost"), "{}", reconcile.summary);
 }
 
+/// The same workflow as it stands, with check runs as its only sink: the reconcile job has nothing but the service.
+#[test]
+fn a_lost_leg_is_told_and_finalised_through_its_check_run() {
+    let scene = scene();
+    let lost = "Integration (macos/x86_64 2/2 · stable)";
+    scene.service.allow_check_runs();
+    write_suite(&scene.path("project"), &[("b.test.sh", "touch b-runs\ncase $PWD in *legs-3*) sleep 300 ;; esac")]);
+    let mut outside = scene.outside(50);
+    outside.vars.remove("LEDGER_SINKS");
+    outside.extra_inputs.insert("remote".into(), scene.path("remote.git").display().to_string());
+    let example = root().join("ci/examples/integration.yml");
+    let ran = workflow::run(&example, &outside, &scene.service, &scene.path("project"), |name| (name == lost).then_some("b-runs"));
+    let reconcile = find(&ran, "reconcile");
+    assert_eq!(reconcile.steps["reconcile"]["outputs"]["problems"], json!("0"), "{}", reconcile.log);
+    let attempted = branch_file(&scene, "attempted-legs.json");
+    let row = &attempted["50"]["incomplete"]["macos-x86|stable|2/2"];
+    assert_eq!((&row["terminal"], &row["current_file"]), (&json!("runner-lost"), &json!("test/b.test.sh")), "{attempted}");
+    assert_eq!(attempted["50"]["complete"], json!(3), "{attempted}");
+    let checks = scene.service.check_runs();
+    assert_eq!(checks.len(), 4, "one for each leg");
+    let check = checks.iter().find(|check| check["external_id"].as_str().unwrap().ends_with("2/2")).unwrap();
+    assert_eq!((&check["status"], &check["conclusion"]), (&json!("completed"), &json!("neutral")));
+    assert!(check["output"].to_string().contains("runner-lost"), "{check}");
+}
+
 #[test]
 fn a_fork_hands_its_evidence_over_and_a_lost_one_is_told_by_the_job_list() {
     let scene = scene();
