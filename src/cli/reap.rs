@@ -58,8 +58,6 @@ pub fn run(args: &ReapArgs) -> Result<i32, Failure> {
     Ok(worst)
 }
 
-fn reaped(
-    result: Option<(Cleanup, Vec<crate::core::process::Leftover>)>,
-) -> (Option<Cleanup>, Vec<crate::core::process::Leftover>) {
+fn reaped(result: Option<(Cleanup, Vec<Leftover>)>) -> (Option<Cleanup>, Vec<Leftover>) {
     result.map_or((None, Vec::new()), |(cleanup, leftovers)| (Some(cleanup), leftovers))
 }
