@@ -9,6 +9,7 @@ pub mod clock;
 pub mod deliver;
 pub mod evidence;
 pub mod identity;
+pub mod keyboard;
 pub mod owner;
 pub mod process;
 pub mod reap;

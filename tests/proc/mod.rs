@@ -11,3 +11,4 @@ mod privileges;
 mod qemu;
 mod slots;
 mod strangers;
+mod terminal;

@@ -40,6 +40,11 @@ impl Output {
         }
     }
 
+    /// The same terminal, to write to.
+    pub fn writer(&self) -> io::Result<OwnedFd> {
+        self.fd.get_ref().try_clone()
+    }
+
     fn new(fd: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
         // SAFETY: an OwnedFd answers with the same open descriptor for as long as it lives, and it lives inside the AsyncFd.
@@ -77,5 +82,9 @@ fn pseudo_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     let name = rustix::pty::ptsname(&near, Vec::new())?;
     let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
     let far = rustix::fs::open(name.as_c_str(), flags, rustix::fs::Mode::empty())?;
+    // A terminal without a size makes programs guess.
+    if let Ok(size) = rustix::termios::tcgetwinsize(rustix::stdio::stderr()) {
+        let _ = rustix::termios::tcsetwinsize(&near, size);
+    }
     Ok((near, far))
 }

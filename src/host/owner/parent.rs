@@ -22,6 +22,7 @@ use crate::core::pattern::Patterns;
 use crate::core::process::{Evidence, Exit, ProcessId, Swept, TreeUse};
 use crate::core::stop::StopOrder;
 use crate::host::evidence::{self, Subject};
+use crate::host::keyboard::Keyboard;
 use crate::host::reap::{Hurry, ReapScope, lost, strays};
 use crate::host::table::SharedTable;
 use crate::host::tree::Mechanism;
@@ -109,6 +110,9 @@ pub struct Owner {
     pub stdout: Option<Output>,
     /// `None` on a terminal, which has one stream.
     pub stderr: Option<Output>,
+    /// The near end of the file's terminal, until its start hands the keyboard to it.
+    terminal: Option<OwnedFd>,
+    keyboard: Option<Keyboard>,
     settings: OwnerSettings,
     containment: String,
     leaf: Option<PathBuf>,
@@ -142,12 +146,18 @@ impl Owner {
         let start = process::stat(pid).map_or(0, |stat| stat.id.start);
         ours.set_nonblocking(true).map_err(failed)?;
         let stream = UnixStream::from_std(ours).map_err(failed)?;
+        let terminal = match settings.terminal {
+            Terminal::None => None,
+            Terminal::Pseudo => Some(stdout.writer().map_err(failed)?),
+        };
         let mut owner = Self {
             id: ProcessId { pid, start },
             child: Some(child),
             link: Link::new(stream),
             stdout: Some(stdout),
             stderr,
+            terminal,
+            keyboard: None,
             settings: settings.clone(),
             containment: String::new(),
             leaf: None,
@@ -192,6 +202,7 @@ impl Owner {
 
     /// Starts the file's program. The answer is `Report::Started` or `Report::SpawnFailed`.
     pub fn start(&mut self, spec: SpawnSpec) {
+        self.keyboard = self.terminal.take().and_then(Keyboard::relay_to);
         self.link.queue(&Command::Start(spec));
     }
 
