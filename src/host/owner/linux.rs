@@ -309,12 +309,21 @@ impl Tree for Owner {
         self.tree.kill(ids, reach)
     }
 
+    /// A thousand deaths are no reason for a thousand looks: only the leader's, and the last one, end the wait early.
     fn wait_until(&mut self, at_ms: u64) -> Woken {
-        self.wait_for_news(at_ms);
-        let hurried = self.link.take_kill_now() || (self.link.closed && !self.kill_now);
-        if hurried {
-            self.kill_now = true;
-            return Woken::KillNow;
+        let leader_before = self.waiting_for;
+        let had_children = self.reap() == Children::Some;
+        while self.waiting_for == leader_before {
+            self.wait_for_news(at_ms);
+            let hurried = self.link.take_kill_now() || (self.link.closed && !self.kill_now);
+            if hurried {
+                self.kill_now = true;
+                return Woken::KillNow;
+            }
+            let last_one_ended = self.reap() == Children::None && had_children;
+            if last_one_ended || clock::now().mono_ms >= at_ms {
+                break;
+            }
         }
         Woken::Look
     }

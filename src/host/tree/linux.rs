@@ -61,8 +61,33 @@ pub struct Tally {
     pub rss_mib: f64,
 }
 
-/// Processes by number, each with the first reason found why it is ours.
-type Found = BTreeMap<i32, OursBy>;
+/// One look: processes by number, each with the first reason found why it is ours, and what was read of them on the way.
+#[derive(Default)]
+struct Look {
+    found: BTreeMap<i32, OursBy>,
+    stats: HashMap<i32, Result<Stat, Unread>>,
+    missing: Option<String>,
+}
+
+impl Look {
+    fn claim(&mut self, pid: i32, why: OursBy) {
+        self.found.entry(pid).or_insert(why);
+    }
+
+    fn stat(&mut self, pid: i32) -> &Result<Stat, Unread> {
+        self.stats.entry(pid).or_insert_with(|| process::stat(pid))
+    }
+
+    /// The children of a process, by the cheapest way there is.
+    fn children(&mut self, pid: i32) -> Result<Vec<i32>, Unread> {
+        match self.stat(pid) {
+            // Its children have been handed over.
+            Ok(stat) if stat.is_gone() => Ok(Vec::new()),
+            Ok(stat) if stat.threads == 1 => process::children_of_only_thread(pid),
+            _ => process::children(pid),
+        }
+    }
+}
 
 impl OurTree {
     pub fn new(root: Root) -> Self {
@@ -90,15 +115,14 @@ impl OurTree {
 
     /// One look at everything that is ours and has not ended.
     pub fn scan(&mut self, children: Children, boot_ms: u64) -> Scan {
-        let mut missing = None;
-        let stats = self.find(children, &mut missing);
+        let (stats, incomplete) = self.find(children);
         let seen = self.describe(&stats, boot_ms);
-        Scan { seen, incomplete: missing }
+        Scan { seen, incomplete }
     }
 
     /// Remembers who descends from us at present, and what they hold together.
     pub fn note(&mut self, children: Children) -> Tally {
-        let stats = self.find(children, &mut None);
+        let (stats, _) = self.find(children);
         let mut tally = Tally::default();
         for (stat, _) in stats.iter().filter(|(stat, _)| !stat.is_gone()) {
             self.noted.insert(stat.id);
@@ -108,34 +132,23 @@ impl OurTree {
         tally
     }
 
-    fn find(&mut self, children: Children, missing: &mut Option<String>) -> Vec<(Stat, OursBy)> {
-        let mut found = Found::new();
-        self.find_in_leaf(&mut found, missing);
-        let rooted = match &self.root {
-            Root::Subreaper if self.has(Mechanism::Subreaper) => {
-                if children == Children::Some {
-                    self.find_below(&[std::process::id() as i32], &mut found, OursBy::Subreaper, missing);
-                }
-                true
-            }
-            Root::Adopted { except } => {
-                let except = except.clone();
-                self.find_adopted(&except, &mut found, missing);
-                false
-            }
-            Root::Subreaper => {
-                self.find_below(&[std::process::id() as i32], &mut found, OursBy::Descendant, missing);
-                false
-            }
-            Root::Nobody => false,
-        };
-        let mut unreadable = Vec::new();
-        if !rooted {
-            unreadable = self.find_strays(&mut found, missing);
+    fn find(&mut self, children: Children) -> (Vec<(Stat, OursBy)>, Option<String>) {
+        let mut look = Look::default();
+        self.find_in_leaf(&mut look);
+        let rooted = self.root == Root::Subreaper && self.has(Mechanism::Subreaper);
+        let own = std::process::id() as i32;
+        match self.root.clone() {
+            // No child, nothing below: that is the kernel's word.
+            Root::Subreaper if rooted && children == Children::None => {}
+            Root::Subreaper if rooted => self.find_below(&[own], &mut look, OursBy::Subreaper),
+            Root::Subreaper => self.find_below(&[own], &mut look, OursBy::Descendant),
+            Root::Adopted { except } => self.find_adopted(&except, &mut look),
+            Root::Nobody => {}
         }
-        let mut stats = Vec::with_capacity(found.len());
-        for (pid, ours_by) in found {
-            match process::stat(pid) {
+        let mut unreadable = if rooted { Vec::new() } else { self.find_strays(&mut look) };
+        let mut stats = Vec::with_capacity(look.found.len());
+        for (pid, ours_by) in std::mem::take(&mut look.found) {
+            match look.stats.remove(&pid).unwrap_or_else(|| process::stat(pid)) {
                 Ok(stat) => stats.push((stat, ours_by)),
                 Err(Unread::Gone) => {}
                 Err(_) => unreadable.push((pid, ours_by)),
@@ -144,79 +157,75 @@ impl OurTree {
         // They exist and cannot be looked at: alive, nameless, and without a start time.
         stats.extend(unreadable.into_iter().map(|(pid, ours_by)| (unknown_process(pid), ours_by)));
         if rooted && children == Children::Some && stats.is_empty() {
-            missing.get_or_insert_with(|| "the system says there are children and does not list them".to_owned());
+            look.missing.get_or_insert_with(|| "the system says there are children and does not list them".to_owned());
         }
-        stats
+        (stats, look.missing)
     }
 
-    fn find_in_leaf(&mut self, found: &mut Found, missing: &mut Option<String>) {
+    fn find_in_leaf(&mut self, look: &mut Look) {
         self.in_leaf.clear();
         let Some(leaf) = &self.leaf else { return };
         let members = leaf.is_populated().and_then(|populated| if populated { leaf.pids() } else { Ok(Vec::new()) });
         match members {
             Ok(pids) => {
                 self.in_leaf.extend(&pids);
-                found.extend(pids.into_iter().map(|pid| (pid, OursBy::Cgroup)));
+                look.found.extend(pids.into_iter().map(|pid| (pid, OursBy::Cgroup)));
             }
-            Err(error) => *missing = Some(format!("{}: {error}", leaf.path().display())),
+            Err(error) => look.missing = Some(format!("{}: {error}", leaf.path().display())),
         }
     }
 
     /// Everything below `roots`, without the roots themselves.
-    fn find_below(&self, roots: &[i32], found: &mut Found, why: OursBy, missing: &mut Option<String>) {
-        let mut parents = None;
-        if !self.has(Mechanism::Children) {
-            parents = Some(family());
-        }
+    fn find_below(&self, roots: &[i32], look: &mut Look, why: OursBy) {
+        let mut parents = (!self.has(Mechanism::Children)).then(family);
         let mut open = roots.to_vec();
         let mut visited = BTreeSet::new();
         while let Some(pid) = open.pop() {
             if !visited.insert(pid) {
                 continue;
             }
-            let children = match &parents {
-                Some(family) => family.get(&pid).cloned().unwrap_or_default(),
-                None => match process::children(pid) {
-                    Ok(children) => children,
-                    Err(Unread::Unsupported) => {
-                        let family = parents.insert(family());
-                        family.get(&pid).cloned().unwrap_or_default()
-                    }
-                    Err(Unread::Gone) => Vec::new(),
-                    Err(Unread::Denied) => {
-                        *missing = Some(format!("the children of process {pid} cannot be listed"));
-                        Vec::new()
-                    }
-                },
+            let listed = match &parents {
+                Some(family) => Ok(family.get(&pid).cloned().unwrap_or_default()),
+                None => look.children(pid),
+            };
+            let children = match listed {
+                Ok(children) => children,
+                Err(Unread::Unsupported) => parents.insert(family()).get(&pid).cloned().unwrap_or_default(),
+                Err(Unread::Gone) => Vec::new(),
+                Err(Unread::Denied) => {
+                    look.missing = Some(format!("the children of process {pid} cannot be listed"));
+                    Vec::new()
+                }
             };
             for child in children {
-                found.entry(child).or_insert(why);
+                look.claim(child, why);
                 open.push(child);
             }
         }
     }
 
     /// ledger's own children are its owners; any other child was orphaned onto it.
-    fn find_adopted(&self, except: &BTreeSet<i32>, found: &mut Found, missing: &mut Option<String>) {
-        let own = std::process::id() as i32;
-        match process::children(own) {
-            Ok(children) => {
-                let spared = |pid: i32| process::stat(pid).is_ok_and(|stat| self.spared_before.contains(&stat.id));
-                let adopted: Vec<i32> = children.into_iter().filter(|&pid| !except.contains(&pid) && !spared(pid)).collect();
-                for &pid in &adopted {
-                    found.entry(pid).or_insert(OursBy::Subreaper);
-                }
-                self.find_below(&adopted, found, OursBy::Subreaper, missing);
-            }
-            Err(_) => *missing = Some("ledger's own children cannot be listed".to_owned()),
+    fn find_adopted(&self, except: &BTreeSet<i32>, look: &mut Look) {
+        let Ok(children) = process::children(std::process::id() as i32) else {
+            look.missing = Some("ledger's own children cannot be listed".to_owned());
+            return;
+        };
+        let mut adopted = children;
+        adopted.retain(|pid| {
+            let spared = process::stat(*pid).is_ok_and(|stat| self.spared_before.contains(&stat.id));
+            !spared && !except.contains(pid)
+        });
+        for &pid in &adopted {
+            look.claim(pid, OursBy::Subreaper);
         }
+        self.find_below(&adopted, look, OursBy::Subreaper);
     }
 
     /// Without a root: session, token and notes over all processes, and whatever descends from those. Answers with what is ours by a
     /// note and cannot be looked at any more.
-    fn find_strays(&self, found: &mut Found, missing: &mut Option<String>) -> Vec<(i32, OursBy)> {
+    fn find_strays(&self, look: &mut Look) -> Vec<(i32, OursBy)> {
         let Ok(pids) = process::all() else {
-            *missing = Some("/proc cannot be listed".to_owned());
+            look.missing = Some("/proc cannot be listed".to_owned());
             return Vec::new();
         };
         let own = std::process::id() as i32;
@@ -233,12 +242,12 @@ impl OurTree {
         let mut first = Vec::new();
         let candidates = stats.iter().filter(|stat| !stat.is_kernel_thread && stat.id.start >= self.since);
         for stat in candidates.filter(|stat| !self.spared_before.contains(&stat.id)) {
-            if let Some(why) = self.claim(stat, session, missing) {
-                found.entry(stat.id.pid).or_insert(why);
+            if let Some(why) = self.claim(stat, session, &mut look.missing) {
+                look.claim(stat.id.pid, why);
                 first.push(stat.id.pid);
             }
         }
-        self.find_below(&first, found, OursBy::Descendant, missing);
+        self.find_below(&first, look, OursBy::Descendant);
         unreadable
     }
 
