@@ -27,18 +27,34 @@ use words::Deed;
 const MARKER_BYTES: usize = 64 * 1024;
 
 pub struct ObjectSink {
+    url: String,
+    /// The store and the epoch's folder in it, or why there is none; a leg is not the worse for that.
+    place: Result<Place, SinkError>,
+}
+
+struct Place {
     store: Store,
-    /// The epoch's folder.
     folder: Path,
 }
 
 impl ObjectSink {
     pub fn new(url: &str, context: &SinkContext) -> Result<Self, SinkError> {
-        let store = Store::open(url, &context.variables)?;
-        let folder = store.below(&layout::epoch_folder(context).join("/"))?;
-        Ok(Self { store, folder })
+        let place = Store::open(url, &context.variables).and_then(|store| {
+            let folder = store.below(&layout::epoch_folder(context).join("/"))?;
+            Ok(Place { store, folder })
+        });
+        match place {
+            Err(error) if error.trouble == Trouble::Usage => Err(error),
+            place => Ok(Self { url: super::printable(url), place }),
+        }
     }
 
+    fn place(&self) -> Result<&Place, SinkError> {
+        self.place.as_ref().map_err(Clone::clone)
+    }
+}
+
+impl Place {
     fn at(&self, name: &str) -> Path {
         Path::from_iter(self.folder.parts().chain([object_store::path::PathPart::from(name)]))
     }
@@ -75,7 +91,7 @@ struct Numbered {
 #[async_trait]
 impl Backend for ObjectSink {
     fn url(&self) -> &str {
-        &self.store.url
+        &self.url
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -83,41 +99,43 @@ impl Backend for ObjectSink {
     }
 
     async fn position(&mut self) -> Result<Seq, SinkError> {
-        self.store.renew_token().await?;
-        let objects = self.store.list(&self.folder).await?;
+        let place = self.place()?;
+        place.store.renew_token().await?;
+        let objects = place.store.list(&place.folder).await?;
         let names = objects.iter().filter_map(|object| object.location.filename());
         let Some((_, last)) = names.filter_map(|name| Some((layout::segment_first(name)?, name))).max() else {
             return Ok(Seq(0));
         };
-        let text = self.store.get(&self.at(last)).await?.bytes;
+        let text = place.store.get(&place.at(last)).await?.bytes;
         let line = text.strip_suffix(b"\n").unwrap_or(&text).rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-        let newest: Numbered = serde_json::from_slice(line).map_err(|error| {
-            SinkError::new(&self.store.url, Trouble::Refused, format!("{last} does not end with an event: {error}"))
-        })?;
+        let newest: Numbered = serde_json::from_slice(line)
+            .map_err(|error| SinkError::new(&self.url, Trouble::Refused, format!("{last} does not end with an event: {error}")))?;
         Ok(newest.seq)
     }
 
     async fn put_plan(&mut self, plan: &[u8]) -> Result<(), SinkError> {
-        self.create_once(PLAN, plan.to_vec()).await
+        self.place()?.create_once(PLAN, plan.to_vec()).await
     }
 
     async fn send(&mut self, batch: &Batch) -> Result<(), SinkError> {
+        let place = self.place()?;
         if let Some(first) = batch.events.first() {
             let mut text = Vec::with_capacity(batch.events.iter().map(|event| event.line.len() + 1).sum());
             for event in &batch.events {
                 text.extend_from_slice(event.line.as_bytes());
                 text.push(b'\n');
             }
-            self.create_once(&layout::segment_name(first.seq), text).await?;
+            place.create_once(&layout::segment_name(first.seq), text).await?;
         }
         let marker = PutPayload::from(bytes::Bytes::from(batch.marker.clone()));
-        let put = self.store.objects.put(&self.at(MARKER), marker).await;
-        put.map(|_| ()).map_err(|error| self.store.explain(Deed::Write, &error))
+        let put = place.store.objects.put(&place.at(MARKER), marker).await;
+        put.map(|_| ()).map_err(|error| place.store.explain(Deed::Write, &error))
     }
 
     async fn remove(&mut self) -> Result<Removed, SinkError> {
-        for object in self.store.list(&self.folder).await? {
-            self.store.objects.delete(&object.location).await.map_err(|error| self.store.explain(Deed::Delete, &error))?;
+        let place = self.place()?;
+        for object in place.store.list(&place.folder).await? {
+            place.store.objects.delete(&object.location).await.map_err(|error| place.store.explain(Deed::Delete, &error))?;
         }
         Ok(Removed::Gone)
     }

@@ -69,7 +69,8 @@ impl Store {
             http::address(endpoint, plain).map_err(|error| wrong(error.to_string()))?;
         }
         let connector = Wire { clock: Arc::clone(&clock), token: token.clone(), loopback: endpoint.map(str::to_owned) };
-        let objects = build(kind, bucket, variables, connector).map_err(|error| wrong(words::short(&error)))?;
+        // Half a credential is a fork's job without secrets: no reason to refuse the run.
+        let objects = build(kind, bucket, variables, connector).map_err(|error| words::no_client(url, kind, &error, variables))?;
         Ok(Self { url: printable(url), objects, clock, prefix, variables: variables.clone(), token })
     }
 
@@ -124,7 +125,7 @@ fn build(kind: Kind, bucket: &str, variables: &Variables, connector: Wire) -> Re
         Kind::S3 => {
             let mut builder = AmazonS3Builder::new().with_client_options(options.clone());
             for (name, value) in variables.starting_with("AWS_") {
-                if let Ok(key) = name.to_ascii_lowercase().parse() {
+                if let (false, Ok(key)) = (value.is_empty(), name.to_ascii_lowercase().parse()) {
                     builder = builder.with_config(key, value);
                 }
             }
@@ -134,7 +135,7 @@ fn build(kind: Kind, bucket: &str, variables: &Variables, connector: Wire) -> Re
         Kind::Gcs => {
             let mut builder = GoogleCloudStorageBuilder::new();
             for (name, value) in variables.starting_with("GOOGLE_") {
-                if let Ok(key) = name.to_ascii_lowercase().parse() {
+                if let (false, Ok(key)) = (value.is_empty(), name.to_ascii_lowercase().parse()) {
                     builder = builder.with_config(key, value);
                 }
             }
@@ -144,7 +145,7 @@ fn build(kind: Kind, bucket: &str, variables: &Variables, connector: Wire) -> Re
         Kind::Azure => {
             let mut builder = MicrosoftAzureBuilder::new();
             for (name, value) in variables.starting_with("AZURE_") {
-                if let Ok(key) = name.to_ascii_lowercase().parse() {
+                if let (false, Ok(key)) = (value.is_empty(), name.to_ascii_lowercase().parse()) {
                     builder = builder.with_config(key, value);
                 }
             }

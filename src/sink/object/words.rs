@@ -58,6 +58,13 @@ pub fn explain(url: &str, deed: Deed, error: &Error, variables: &Variables) -> S
     }
 }
 
+/// A store's client that cannot be made of these variables.
+pub fn no_client(url: &str, kind: Kind, error: &Error, variables: &Variables) -> SinkError {
+    let said = variables.scrub(&short(error));
+    let detail = format!("no credentials; {} ({said})", credentials(kind, variables));
+    SinkError::new(super::super::printable(url), Trouble::Refused, detail)
+}
+
 /// Codes of a 403 that speak of the key and not of what it may do.
 const CREDENTIAL_CODES: [&str; 5] =
     ["InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed"];

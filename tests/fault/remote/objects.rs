@@ -319,6 +319,15 @@ async fn refusals_say_which_permission_or_variable_is_missing() {
         assert!(!error.detail.contains("secret-0123456789"), "{error:?}");
         assert_eq!(matches!(error.trouble, Trouble::Retryable { .. }), status == 503, "{error:?}");
     }
+    // A fork's job: its secrets are empty.
+    for (id, secret) in [("", ""), ("", "secret-0123456789"), ("id", "")] {
+        let variables = variables("http://127.0.0.1:9").with("AWS_ACCESS_KEY_ID", id).with("AWS_SECRET_ACCESS_KEY", secret);
+        let mut sink = sink::open("s3://evidence/x", &context(&variables)).unwrap();
+        if id.is_empty() != secret.is_empty() {
+            let error = sink.position().await.unwrap_err();
+            assert!(error.detail.contains("set AWS_ACCESS_KEY_ID") && !error.detail.contains("secret-0"), "{error:?}");
+        }
+    }
     let plain = sink::open("s3://evidence/x", &context(&variables("http://minio.example:9000"))).map(|_| ()).unwrap_err();
     assert!(plain.detail.contains("in the clear"), "{plain}");
 }
