@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::session::Session;
 use crate::core::classify::{self, Facts, Trace, Writer};
 use crate::core::event::{Body, HostSampled, LoopFinished, RunFinished, SampledAt, SinkState};
+use crate::core::outcome::{Conclusion, StoppedBy};
 use crate::core::row::{LegRow, REPORT_VERSION, Summary};
 use crate::host::clock;
 use crate::host::signals::Signal;
@@ -75,6 +76,28 @@ fn patience(session: &Session) -> Patience {
     }
 }
 
+/// Closes a leg whose required sink cannot be written: its record says that nothing ran, and why.
+pub async fn refuse(mut session: Session) {
+    let why = "a sink that --require-sink asks for cannot be written; nothing ran".to_owned();
+    let finished = LoopFinished {
+        loop_finished: false,
+        stopped_by: Some(StoppedBy::Ledger),
+        cancelled: false,
+        conclusion: Conclusion::Incomplete,
+        files_planned: session.plan.total,
+        files_reported: 0,
+        files_failed: 0,
+        why: Some(why),
+    };
+    session.record(vec![Body::LoopFinished(finished)]).await;
+    session.in_a_hurry = true;
+    let sinks = session.book.settle(patience(&session)).await;
+    let finished = session.redacted(Body::RunFinished(RunFinished { exit_code: 2, sinks, dropped: session.book.dropped() }));
+    session.record(vec![finished]).await;
+    session.book.settle(patience(&session)).await;
+    abandon(session).await;
+}
+
 /// Gives back what a run held that never began.
 pub async fn abandon(session: Session) {
     if let Some(ready) = session.next_owner {
@@ -89,10 +112,10 @@ async fn record_loop(session: &mut Session) {
     let (files_reported, files_failed) = session.book.leg().map_or((0, 0), |leg| leg.counts());
     let state = session.state;
     let why = state.stopped_by().map(|by| match by {
-        crate::core::outcome::StoppedBy::Dirty => "leftovers survived the reap: the host may be poisoned".to_owned(),
-        crate::core::outcome::StoppedBy::Budget => "the budget was spent before every file could start".to_owned(),
-        crate::core::outcome::StoppedBy::FailFast => "stopped after the first file that did not pass".to_owned(),
-        crate::core::outcome::StoppedBy::Ledger => {
+        StoppedBy::Dirty => "leftovers survived the reap: the host may be poisoned".to_owned(),
+        StoppedBy::Budget => "the budget was spent before every file could start".to_owned(),
+        StoppedBy::FailFast => "stopped after the first file that did not pass".to_owned(),
+        StoppedBy::Ledger => {
             format!("the ledger could not be written: {}", session.ledger_error.as_deref().unwrap_or("unknown"))
         }
     });

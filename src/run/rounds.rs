@@ -19,6 +19,7 @@ use crate::host::reap::ReapScope;
 use crate::host::table::SharedTable;
 use crate::host::tree::Mechanism;
 use crate::settings::{ReapScopeArg, RunSettings};
+use crate::source::recovery;
 
 /// An owner that was started ahead, with the token it watches for.
 pub struct Ready {
@@ -156,6 +157,7 @@ fn launch(run: &RunSettings, disabled: &[Mechanism], table: &SharedTable) -> Res
         ReapScopeArg::Host => ReapScope::Host,
     };
     settings.table = table.clone();
+    settings.obituary = Some(recovery::obituary(&run.ledger, &token));
     settings.terminal = if run.tty { Terminal::Pseudo } else { Terminal::None };
     let owner = Owner::launch(&settings).map_err(|error| error.to_string())?;
     Ok(Ready { owner, token })

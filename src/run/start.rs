@@ -11,7 +11,7 @@ use super::console::Console;
 use super::plan::Plan;
 use super::session::{Parts, Session};
 use super::{RunError, finish, rounds};
-use crate::core::event::{Body, HostSampled, RunStarted, SampledAt};
+use crate::core::event::{Body, HostSampled, RunStarted, SampledAt, SinkState};
 use crate::core::ids::Epoch;
 use crate::core::redact::Redactor;
 use crate::host::sampler::Sampler;
@@ -22,7 +22,7 @@ use crate::host::{clock, identity};
 use crate::report::check_run;
 use crate::report::style::Style;
 use crate::settings::RunSettings;
-use crate::sink::{self, Backend, SinkContext};
+use crate::sink::{self, Backend, Patience, SinkContext};
 use crate::source::recovery::{self, Recovered};
 use crate::store::{LedgerFolder, Writer, WriterOptions};
 
@@ -33,7 +33,7 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
     let system = |what| move |source| RunError::System { what, source };
     // Signals first: whatever comes from here on is cancelled in order.
     let signals = Signals::listen().map_err(system("signals cannot be received"))?;
-    let console = Console::start(settings.actions.is_none()).map_err(system("the console cannot start"))?;
+    let console = Console::start(settings.actions.is_none() && !settings.tty).map_err(system("the console cannot start"))?;
     let redactor = Redactor::new(&settings.secrets);
     for refused in redactor.refused() {
         console.say(format!("ledger: warning: {refused}"));
@@ -112,6 +112,16 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
     if let Err(error) = session.book.record(clock::now(), bodies).await {
         finish::abandon(session).await;
         return Err(error.into());
+    }
+    if session.settings.require_sink {
+        let patience = Patience { silence: REQUIRED_WITHIN, total: REQUIRED_WITHIN };
+        let states = session.book.settle(patience).await;
+        let refused: Vec<SinkState> = states.into_iter().filter(|sink| sink.degraded || sink.unsent > 0).collect();
+        if !refused.is_empty() {
+            // Some sinks can be read and not written, which only a write shows. The leg is closed, so that nobody takes it for lost.
+            finish::refuse(session).await;
+            return Err(RunError::SinkSilent(refused));
+        }
     }
     Ok(session)
 }

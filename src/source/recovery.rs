@@ -4,16 +4,24 @@ use std::path::{Path, PathBuf};
 
 use super::ledger::{self, Unfinished};
 use crate::core::classify::Writer;
-use crate::core::ids::base_name;
+use crate::core::ids::{Token, base_name};
 use crate::core::moment::Secs;
 use crate::core::outcome::Cleanup;
-use crate::core::process::Leftover;
+use crate::core::process::{Leftover, Swept};
 use crate::core::stop::StopOrder;
 use crate::host::reap::{Hurry, dead};
 use crate::store::{LedgerFolder, StoreError};
 
 /// What is left of a dead run is nobody's any more; it gets a short grace.
 const GRACE: Secs = Secs::from_secs(1);
+
+/// An obituary is one line about at most a hundred leftovers.
+const OBITUARY_MAX: usize = 1 << 20;
+
+/// Where the owner of a file writes down what it swept if its ledger dies.
+pub fn obituary(folder: &Path, token: &Token) -> PathBuf {
+    folder.join(format!("owner-{token}.obituary"))
+}
 
 /// A leg of a dead writer.
 pub struct DeadLeg {
@@ -47,6 +55,22 @@ impl DeadLeg {
             leg.counts().0,
             base_name(&self.database.display().to_string())
         )
+    }
+
+    /// What the owner of its last file wrote down when its ledger died, and takes the note away: it is told once.
+    fn last_rites(&self, folder: &Path) -> Option<String> {
+        let path = obituary(folder, &self.unfinished.leg.mark()?.token);
+        let text = std::fs::read_to_string(&path).ok().filter(|text| text.len() <= OBITUARY_MAX)?;
+        if let Err(error) = std::fs::remove_file(&path) {
+            tracing::debug!(path = %path.display(), %error, "an obituary could not be removed");
+        }
+        let swept: Swept = serde_json::from_str(text.lines().next()?).ok()?;
+        let proof = match swept.cleanup {
+            Cleanup::Clean => "nothing was left",
+            Cleanup::Dirty => "something survived",
+            Cleanup::Unknown => "what was left could not be told",
+        };
+        Some(format!("; its owner ended the tree when ledger died, and {proof}"))
     }
 
     fn mark(&self) -> PathBuf {
@@ -92,6 +116,7 @@ pub async fn recover(folder: &LedgerFolder) -> Result<Recovered, StoreError> {
     for leg in dead_legs(folder, Which::New)? {
         let mut sentence = leg.sentence();
         let mark = leg.mark();
+        sentence.extend(leg.last_rites(folder.path()));
         // Ending a tree blocks for up to its grace.
         let reaped = tokio::task::spawn_blocking(move || leg.reap()).await.unwrap_or_default();
         if let Some((cleanup, leftovers)) = reaped.filter(|(_, leftovers)| !leftovers.is_empty()) {

@@ -244,8 +244,10 @@ fn the_pages_name_flags_that_exist() {
         let output = Command::new(super::scenes::LEDGER).args([command, "--help"]).output().unwrap();
         known.push_str(&String::from_utf8_lossy(&output.stdout));
     }
-    for flag in ["caps", "pool"].iter().zip(["derive", "run"]) {
-        let output = Command::new(super::scenes::LEDGER).args([flag.0, flag.1, "--help"]).output().unwrap();
+    let nested =
+        [["caps", "derive"], ["caps", "check"], ["caps", "explain"], ["caps", "backtest"], ["pool", "run"], ["sink", "check"]];
+    for words in nested {
+        let output = Command::new(super::scenes::LEDGER).args(words).arg("--help").output().unwrap();
         known.push_str(&String::from_utf8_lossy(&output.stdout));
     }
     let text = fs::read_to_string(root().join("ci/migration.md")).unwrap();

@@ -12,10 +12,12 @@ fn a_question_is_answered() {
         .args([typist, "ada", ledger, "run", "--tty", "--platform", "p", "--target", "t", "ask.sh", "--", "sh", "{file}"])
         .current_dir(folder.path())
         .env_remove("GITHUB_ACTIONS")
+        .env_remove("CI")
         .output()
         .unwrap();
-    let shown = String::from_utf8_lossy(&output.stdout);
+    // Two terminals are in a row, and each puts carriage returns of its own.
+    let shown = String::from_utf8_lossy(&output.stdout).replace('\r', "");
     // One echo, the file's own terminal's, and the answer.
-    assert!(shown.starts_with("name?ada\r\nhello ada\r\n"), "{shown}");
+    assert!(shown.starts_with("name?ada\nhello ada\n"), "{shown}");
     assert!(output.status.success(), "{shown}");
 }
