@@ -4,6 +4,7 @@
 //! between systems differs by file, never by a `cfg` inside a function; the files of one kind show one surface.
 
 mod adopted;
+pub mod awake;
 pub mod cgroup;
 pub mod clock;
 pub mod deliver;

@@ -18,7 +18,7 @@ use crate::host::sampler::Sampler;
 use crate::host::signals::Signals;
 use crate::host::table::{ProcessTable, SharedTable};
 use crate::host::tree::Mechanism;
-use crate::host::{clock, identity};
+use crate::host::{awake, clock, identity};
 use crate::report::check_run;
 use crate::report::style::Style;
 use crate::settings::RunSettings;
@@ -39,6 +39,11 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
         console.say(format!("ledger: warning: {refused}"));
     }
     let disabled = disabled(&settings)?;
+    if settings.keep_awake
+        && let Err(why) = awake::keep()
+    {
+        console.say(format!("ledger: warning: {why}"));
+    }
     let epoch = Epoch::new(uuid::Uuid::now_v7().to_string());
     if let Some(resumed) = &plan.resumed {
         settings.identity.leg = resumed.leg.clone();
