@@ -38,6 +38,7 @@ pub async fn end(mut session: Session) -> i32 {
         let _ = tokio::time::timeout(patience, tell(&session, row)).await;
     }
     session.console.flush(LAST_WORDS).await;
+    let _ = std::fs::remove_file(&session.obituary);
     if let Err(error) = session.book.close().await {
         tracing::warn!(%error, "the ledger was not closed in order");
     }
@@ -104,6 +105,7 @@ pub async fn abandon(session: Session) {
         ready.close().await;
     }
     session.console.flush(LAST_WORDS).await;
+    let _ = std::fs::remove_file(&session.obituary);
     let _ = session.book.close().await;
 }
 

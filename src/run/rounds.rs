@@ -1,6 +1,6 @@
 //! The loop: file after file, round after round, until the plan is through or something ends it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::announce;
 use super::file::{self, Ended};
@@ -19,7 +19,6 @@ use crate::host::reap::ReapScope;
 use crate::host::table::SharedTable;
 use crate::host::tree::Mechanism;
 use crate::settings::{ReapScopeArg, RunSettings};
-use crate::source::recovery;
 
 /// An owner that was started ahead, with the token it watches for.
 pub struct Ready {
@@ -34,8 +33,13 @@ impl Ready {
 }
 
 /// Starts the first owner, which tells what can hold a tree on this host.
-pub async fn first_owner(settings: &RunSettings, disabled: &[Mechanism], table: &SharedTable) -> (Option<Ready>, String) {
-    match launch(settings, disabled, table) {
+pub async fn first_owner(
+    settings: &RunSettings,
+    disabled: &[Mechanism],
+    table: &SharedTable,
+    obituary: &Path,
+) -> (Option<Ready>, String) {
+    match launch(settings, disabled, table, obituary) {
         Ok(mut ready) => {
             let containment = ready.owner.ready().await.to_owned();
             (Some(ready), containment)
@@ -98,7 +102,8 @@ async fn turn(session: &mut Session, planned: &Planned, round: u32, carried: &mu
             return;
         }
     };
-    let owner = session.next_owner.take().map_or_else(|| launch(&settings, &session.disabled, &session.table), Ok);
+    let owner =
+        session.next_owner.take().map_or_else(|| launch(&settings, &session.disabled, &session.table, &session.obituary), Ok);
     let at = FileRef::new(planned.index, round, &planned.path);
     let log = log_of(session, planned, round);
     let shown_log = log.strip_prefix(&settings.folder).unwrap_or(&log).display().to_string();
@@ -126,7 +131,7 @@ async fn turn(session: &mut Session, planned: &Planned, round: u32, carried: &mu
     let ended = match owner {
         Ok(Ready { owner, .. }) => {
             // The next owner starts while this file runs, so that its start costs no boundary anything.
-            session.next_owner = launch(&settings, &session.disabled, &session.table).ok();
+            session.next_owner = launch(&settings, &session.disabled, &session.table, &session.obituary).ok();
             file::run(session, owner, bounds, spawn_spec(session, planned), &log).await
         }
         Err(text) => file::never_spawned(session, bounds, text),
@@ -147,7 +152,7 @@ async fn after(session: &mut Session, planned: &Planned, ended: Ended, carried: 
     carried.push(Body::HostSampled(HostSampled { at: SampledAt::Boundary, sample }));
 }
 
-fn launch(run: &RunSettings, disabled: &[Mechanism], table: &SharedTable) -> Result<Ready, String> {
+fn launch(run: &RunSettings, disabled: &[Mechanism], table: &SharedTable, obituary: &Path) -> Result<Ready, String> {
     let token = Token::new(uuid::Uuid::new_v4().simple().to_string());
     let mut settings = OwnerSettings::new(token.clone());
     settings.disabled = disabled.to_vec();
@@ -157,7 +162,7 @@ fn launch(run: &RunSettings, disabled: &[Mechanism], table: &SharedTable) -> Res
         ReapScopeArg::Host => ReapScope::Host,
     };
     settings.table = table.clone();
-    settings.obituary = Some(recovery::obituary(&run.ledger, &token));
+    settings.obituary = Some(obituary.to_owned());
     settings.terminal = if run.tty { Terminal::Pseudo } else { Terminal::None };
     let owner = Owner::launch(&settings).map_err(|error| error.to_string())?;
     Ok(Ready { owner, token })

@@ -1,5 +1,6 @@
 //! What one leg's run holds while it lasts, and the small things that every step of it does: record, sample, beat, show.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub struct Session {
     pub style: Style,
     /// One table of processes serves samples and sweeps.
     pub table: SharedTable,
+    /// Where an owner writes down what it swept if ledger dies. Made empty, removed at an orderly end.
+    pub obituary: PathBuf,
     /// Mechanisms of owning a tree that are switched off.
     pub disabled: Vec<Mechanism>,
     /// Started ahead of the file that it will own.
@@ -68,6 +71,7 @@ pub struct Parts {
     pub sampler: Sampler,
     pub style: Style,
     pub table: SharedTable,
+    pub obituary: PathBuf,
     pub disabled: Vec<Mechanism>,
     pub first_owner: Option<Ready>,
 }
@@ -88,6 +92,7 @@ impl Session {
             sampler: parts.sampler,
             style: parts.style,
             table: parts.table,
+            obituary: parts.obituary,
             disabled: parts.disabled,
             next_owner: parts.first_owner,
             state: LoopState::default(),

@@ -59,10 +59,15 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
     }
     let now = clock::now();
     let writer = Writer::create(&folder, leg.clone(), epoch.clone(), now.wall, WriterOptions::default())?;
+    let obituary = recovery::obituary(writer.path());
+    // Without it a death goes unrecorded, and nothing else is lost.
+    if let Err(error) = std::fs::write(&obituary, "") {
+        tracing::debug!(path = %obituary.display(), %error, "no obituary can be written");
+    }
     let book = Book::new(writer, backends, settings.heartbeat).map_err(system("the sinks cannot start"))?;
     let table = SharedTable::new(ProcessTable::new(settings.reap_match.clone()));
     // The first owner is started before the run is on record, because it finds out what can hold a tree here.
-    let (first_owner, containment) = rounds::first_owner(&settings, &disabled, &table).await;
+    let (first_owner, containment) = rounds::first_owner(&settings, &disabled, &table, &obituary).await;
     let host = identity::host_info();
     let sampler = Sampler::new(table.clone(), disks(&settings));
     let started = RunStarted {
@@ -96,6 +101,7 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
         sampler,
         style,
         table,
+        obituary,
         disabled,
         first_owner,
     };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::ledger::{self, Unfinished};
 use crate::core::classify::Writer;
-use crate::core::ids::{Token, base_name};
+use crate::core::ids::base_name;
 use crate::core::moment::Secs;
 use crate::core::outcome::Cleanup;
 use crate::core::process::{Leftover, Swept};
@@ -18,9 +18,9 @@ const GRACE: Secs = Secs::from_secs(1);
 /// An obituary is one line about at most a hundred leftovers.
 const OBITUARY_MAX: usize = 1 << 20;
 
-/// Where the owner of a file writes down what it swept if its ledger dies.
-pub fn obituary(folder: &Path, token: &Token) -> PathBuf {
-    folder.join(format!("owner-{token}.obituary"))
+/// Where the owners of a leg's files write down what they swept if their ledger dies.
+pub fn obituary(database: &Path) -> PathBuf {
+    database.with_extension("obituary")
 }
 
 /// A leg of a dead writer.
@@ -58,8 +58,8 @@ impl DeadLeg {
     }
 
     /// What the owner of its last file wrote down when its ledger died, and takes the note away: it is told once.
-    fn last_rites(&self, folder: &Path) -> Option<String> {
-        let path = obituary(folder, &self.unfinished.leg.mark()?.token);
+    fn last_rites(&self) -> Option<String> {
+        let path = obituary(&self.database);
         let text = std::fs::read_to_string(&path).ok().filter(|text| text.len() <= OBITUARY_MAX)?;
         if let Err(error) = std::fs::remove_file(&path) {
             tracing::debug!(path = %path.display(), %error, "an obituary could not be removed");
@@ -116,7 +116,7 @@ pub async fn recover(folder: &LedgerFolder) -> Result<Recovered, StoreError> {
     for leg in dead_legs(folder, Which::New)? {
         let mut sentence = leg.sentence();
         let mark = leg.mark();
-        sentence.extend(leg.last_rites(folder.path()));
+        sentence.extend(leg.last_rites());
         // Ending a tree blocks for up to its grace.
         let reaped = tokio::task::spawn_blocking(move || leg.reap()).await.unwrap_or_default();
         if let Some((cleanup, leftovers)) = reaped.filter(|(_, leftovers)| !leftovers.is_empty()) {

@@ -20,6 +20,7 @@ const ESCAPED: &str = "trap '' TERM; env -i setsid sleep 108 & echo $!; wait";
 async fn when_ledger_dies_the_tree_is_gone_within_a_second_and_written_down() {
     let folder = tempfile::tempdir().unwrap();
     let obituary = folder.path().join("obituary.ndjson");
+    std::fs::write(&obituary, "").unwrap();
     let mut owner = Owner::launch(&OwnerSettings { obituary: Some(obituary.clone()), ..settings() }).unwrap();
     let owner_id = owner.id();
     let leader = started(&mut owner, sh(ESCAPED)).await;

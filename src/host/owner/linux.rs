@@ -239,8 +239,8 @@ impl Owner {
     fn write_obituary(&self, swept: &Swept) {
         let Some(path) = self.obituary.as_ref().filter(|_| self.tree.leader.is_some()) else { return };
         let mut options = std::fs::OpenOptions::new();
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        if let (Ok(mut file), Ok(text)) = (options.create(true).append(true).open(path), serde_json::to_string(swept)) {
+        // ledger made the file. Nothing is created here: somebody may be removing the folder at this very moment.
+        if let (Ok(mut file), Ok(text)) = (options.append(true).open(path), serde_json::to_string(swept)) {
             let _ = writeln!(file, "{text}");
         }
     }
