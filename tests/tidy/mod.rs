@@ -136,7 +136,6 @@ fn the_top_level_holds_only_what_it_should() {
         "LICENSE-MIT",
         "README.md",
         "SECURITY.md",
-        "benches",
         "ci",
         "clippy.toml",
         "deny.toml",
