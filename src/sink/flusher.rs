@@ -163,8 +163,10 @@ async fn settle_one(sink: &Shared, silence: Duration, deadline: Instant) {
     sink.hurry();
     let mut answers = sink.answers.subscribe();
     loop {
+        // In this order: a write that took what was waiting has said so before (`begin_marker`).
+        let waiting = sink.work().touched;
         let seen = answers.borrow_and_update().clone();
-        let behind = sink.work().touched || !seen.caught_up;
+        let behind = waiting || !seen.caught_up;
         // One that was waited for in vain has had its second.
         if !behind || seen.fenced || seen.given_up {
             return;

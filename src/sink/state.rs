@@ -116,8 +116,10 @@ impl Shared {
         Work { newest: inbox.newest, touched: inbox.touched, progress: inbox.progress, urgent: inbox.urgent }
     }
 
-    /// A marker is drawn now, and holds everything up to here.
+    /// A marker is drawn now, and holds everything up to here. Until it is answered, the sink is behind: that is said before the inbox
+    /// is seen empty, so that nobody takes a write on its way for one that has arrived.
     pub fn begin_marker(&self) -> Seq {
+        self.answers.send_modify(|answers| answers.caught_up = false);
         let mut inbox = self.inbox();
         inbox.touched = false;
         inbox.progress = false;

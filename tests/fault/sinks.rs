@@ -43,6 +43,8 @@ impl Backlog for Everything {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mood {
     Well,
+    /// Takes its time.
+    Slow,
     /// Fails before anything is written.
     Fails,
     /// Writes, and the answer is lost.
@@ -91,6 +93,10 @@ impl Scripted {
             Mood::Fails => Err(SinkError::retryable(self.url, "scripted failure")),
             Mood::Fences => Err(SinkError::new(self.url, Trouble::Fenced, "scripted fence")),
             Mood::Hangs => std::future::pending().await,
+            Mood::Slow => {
+                tokio::time::sleep(SECOND / 4).await;
+                Ok(Mood::Well)
+            }
             mood => Ok(mood),
         }
     }
@@ -280,6 +286,25 @@ async fn a_sink_with_an_interval_gathers_is_not_waited_for_and_gets_the_end_at_o
     assert!(held.markers.len() <= 2 && held.lines.is_empty(), "{} markers", held.markers.len());
     assert_eq!(held.markers.last().unwrap(), "lease 3m00s budget 1000");
     assert_eq!((states[0].sent, states[0].unsent), (50, 0));
+}
+
+/// A write on its way is not one that has arrived: `settle` waits for it, whichever call of it is on its way when the end comes.
+#[tokio::test]
+async fn the_end_waits_for_the_write_that_is_on_its_way() {
+    for nth in 2..=5 {
+        let (sink, held) = Scripted::new(move |call| if call >= nth { Mood::Slow } else { Mood::Well });
+        let (flusher, _news) = start(vec![sink]);
+        flusher.reachable(SECOND).await.unwrap();
+        for seq in 1..=3 {
+            flusher.offer(&[event(seq)]);
+            let begun = Instant::now();
+            while held.lock().unwrap().calls < nth && begun.elapsed() < SECOND / 10 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let states = flusher.settle(patience(5)).await;
+            assert_eq!((states[0].sent, states[0].unsent), (seq, 0), "call {nth}");
+        }
+    }
 }
 
 #[tokio::test]
