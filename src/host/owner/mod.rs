@@ -7,6 +7,7 @@ mod linux;
 #[cfg(target_os = "linux")]
 use linux as system;
 
+mod link;
 mod output;
 mod parent;
 mod usage;

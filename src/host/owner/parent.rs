@@ -2,31 +2,26 @@
 //!
 //! ledger waits for nobody but its owners, each by its own number: a wait for any child would steal statuses.
 
-use std::collections::VecDeque;
 use std::future::pending;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command as Program};
 use std::sync::atomic::Ordering;
 
-use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 
-use super::OWNER_WORD;
-use super::output::Output;
+use super::link::Link;
+use super::output::{Output, Writer};
 use super::wire::{Command, Hello, Reply, SpawnSpec};
 use crate::core::ids::Token;
 use crate::core::pattern::Patterns;
 use crate::core::process::{Evidence, Exit, ProcessId, Swept, TreeUse};
 use crate::core::stop::StopOrder;
+use crate::host::adopted;
 use crate::host::evidence::{self, Subject};
 use crate::host::keyboard::Keyboard;
 use crate::host::reap::{Hurry, ReapScope, lost, strays};
 use crate::host::table::SharedTable;
 use crate::host::tree::Mechanism;
-use crate::host::{adopted, process};
 
 /// Whether the file gets a terminal as its standard streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,6 +67,8 @@ impl OwnerSettings {
 pub enum OwnerError {
     #[error("the owner of a file could not be started from {program}: {source}")]
     Launch { program: String, source: io::Error },
+    #[error("the pipes or the terminal of a file could not be made: {source}")]
+    Output { source: io::Error },
     #[error("the owner of a file is gone")]
     Lost,
 }
@@ -104,14 +101,12 @@ pub enum Report {
 /// A running owner.
 #[derive(Debug)]
 pub struct Owner {
-    id: ProcessId,
-    child: Option<Child>,
     link: Link,
     pub stdout: Option<Output>,
     /// `None` on a terminal, which has one stream.
     pub stderr: Option<Output>,
     /// The near end of the file's terminal, until its start hands the keyboard to it.
-    terminal: Option<OwnedFd>,
+    terminal: Option<Writer>,
     keyboard: Option<Keyboard>,
     settings: OwnerSettings,
     containment: String,
@@ -128,32 +123,21 @@ pub struct Owner {
 impl Owner {
     /// Starts an owner. Needs a tokio runtime; costs about a millisecond, which can be spent while the file before is running.
     pub fn launch(settings: &OwnerSettings) -> Result<Self, OwnerError> {
-        let program = settings.program.clone().unwrap_or_else(|| PathBuf::from("/proc/self/exe"));
-        let failed = |source| OwnerError::Launch { program: program.display().to_string(), source };
-        adopted::become_subreaper();
-        adopted::reap();
-        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(failed)?;
+        let failed = |source| OwnerError::Output { source };
         let (stdout, stderr, ends) = Output::open(settings.terminal).map_err(failed)?;
-        let mut command = Program::new(&program);
-        command.arg0("ledger").arg(OWNER_WORD).stdin(OwnedFd::from(theirs)).stdout(ends.stdout).stderr(ends.stderr);
-        // What only the sinks need: a test that could write check runs could also write them over.
-        command.env_remove("LEDGER_GITHUB_TOKEN").env_remove("LEDGER_HTTPS_TOKEN");
-        let child = command.spawn().map_err(failed)?;
-        // The command still holds the far ends of the pipes, and they must be the owner's alone.
-        drop(command);
-        let pid = child.id() as i32;
-        adopted::add_owner(pid);
-        let start = process::stat(pid).map_or(0, |stat| stat.id.start);
-        ours.set_nonblocking(true).map_err(failed)?;
-        let stream = UnixStream::from_std(ours).map_err(failed)?;
         let terminal = match settings.terminal {
             Terminal::None => None,
             Terminal::Pseudo => Some(stdout.writer().map_err(failed)?),
         };
-        let mut owner = Self {
-            id: ProcessId { pid, start },
-            child: Some(child),
-            link: Link::new(stream),
+        let hello = Hello {
+            token: settings.token.0.clone(),
+            disabled: settings.disabled.clone(),
+            allow_leftover: settings.allow_leftover.clone(),
+            terminal: settings.terminal == Terminal::Pseudo,
+            obituary: settings.obituary.clone(),
+        };
+        Ok(Self {
+            link: Link::launch(settings, ends, &hello)?,
             stdout: Some(stdout),
             stderr,
             terminal,
@@ -168,19 +152,11 @@ impl Owner {
             order: StopOrder::at_once(),
             finishing: None,
             look: None,
-        };
-        owner.link.queue(&Hello {
-            token: settings.token.0.clone(),
-            disabled: settings.disabled.clone(),
-            allow_leftover: settings.allow_leftover.clone(),
-            terminal: settings.terminal == Terminal::Pseudo,
-            obituary: settings.obituary.clone(),
-        });
-        Ok(owner)
+        })
     }
 
     pub fn id(&self) -> ProcessId {
-        self.id
+        self.link.id()
     }
 
     /// The mechanisms in force, such as `cgroup+subreaper`. Empty until the file has started.
@@ -190,7 +166,7 @@ impl Owner {
 
     /// Waits until the owner is at work and says what holds its tree. Empty where it was lost before.
     pub async fn ready(&mut self) -> &str {
-        while self.containment.is_empty() && !self.link.closed {
+        while self.containment.is_empty() && !self.link.is_closed() {
             match self.link.take_reply() {
                 // Before a start the owner says nothing but what it is.
                 Some(reply) => drop(self.translate(reply)),
@@ -208,7 +184,7 @@ impl Owner {
 
     /// Looks at the tree. The answer is `Report::Evidence`, within 2 s.
     pub fn evidence(&mut self) {
-        let subject = Subject { owner: self.id, leader: self.leader, leaf: self.leaf.clone() };
+        let subject = Subject { owner: self.id(), leader: self.leader, leaf: self.leaf.clone() };
         self.look = Some(tokio::spawn(evidence::take(subject)));
     }
 
@@ -225,7 +201,7 @@ impl Owner {
             allow_leftover: self.settings.allow_leftover.clone(),
             leaf: self.leaf.take(),
             leader: self.leader,
-            since: self.id.start,
+            since: self.id().start,
         };
         self.finish(move |hurry| (lost::sweep(order, lost, hurry), TreeUse::default()));
     }
@@ -237,7 +213,7 @@ impl Owner {
             token: self.settings.token.clone(),
             allow_leftover: self.settings.allow_leftover.clone(),
             scope: self.settings.reap_scope,
-            since: self.leader.map_or(self.id.start, |leader| leader.start),
+            since: self.leader.map_or(self.id().start, |leader| leader.start),
             disabled: self.settings.disabled.clone(),
         };
         let (order, hurry) = (self.order, Hurry::clone(&self.hurry));
@@ -272,7 +248,7 @@ impl Owner {
                 }
                 continue;
             }
-            if self.link.closed && !self.lost && !self.swept {
+            if self.link.is_closed() && !self.lost && !self.swept {
                 self.lost = true;
                 return Report::OwnerLost;
             }
@@ -321,11 +297,9 @@ impl Owner {
 impl Owner {
     /// Closes the link and waits until the owner has ended. One that has not swept kills its tree first.
     pub async fn close(mut self) {
-        self.link.stream = None;
-        if let Some(child) = self.child.take() {
-            let pid = self.id.pid;
+        if let Some(ended) = self.link.hang_up() {
             // It fails only when the runtime is shutting down, and then nobody needs the answer.
-            let _ = tokio::task::spawn_blocking(move || wait_for(child, pid)).await;
+            let _ = tokio::task::spawn_blocking(ended).await;
         }
     }
 }
@@ -333,17 +307,10 @@ impl Owner {
 impl Drop for Owner {
     /// As `close`, but somebody else waits: an owner ends within milliseconds, and the next file need not wait for that.
     fn drop(&mut self) {
-        self.link.stream = None;
-        if let Some(child) = self.child.take() {
-            let pid = self.id.pid;
-            std::thread::spawn(move || wait_for(child, pid));
+        if let Some(ended) = self.link.hang_up() {
+            std::thread::spawn(ended);
         }
     }
-}
-
-fn wait_for(mut child: Child, pid: i32) {
-    let _ = child.wait();
-    adopted::remove_owner(pid);
 }
 
 async fn finished(task: &mut Option<JoinHandle<(Swept, TreeUse)>>) -> (Swept, TreeUse) {
@@ -362,89 +329,5 @@ async fn looked(task: &mut Option<JoinHandle<Evidence>>) -> Evidence {
             .await
             .unwrap_or_else(|error| Evidence { missing: vec![format!("the look broke off: {error}")], ..Evidence::default() }),
         None => pending().await,
-    }
-}
-
-/// The socket to the owner. Nothing is lost when `exchange` is dropped half-way: what was read and what is unsent stay here.
-#[derive(Debug)]
-struct Link {
-    stream: Option<UnixStream>,
-    unread: Vec<u8>,
-    unsent: VecDeque<u8>,
-    closed: bool,
-}
-
-impl Link {
-    fn new(stream: UnixStream) -> Self {
-        Self { stream: Some(stream), unread: Vec::new(), unsent: VecDeque::new(), closed: false }
-    }
-
-    fn queue<T: serde::Serialize>(&mut self, message: &T) {
-        let line = serde_json::to_vec(message).expect("commands are plain data with string keys");
-        self.unsent.extend(line);
-        self.unsent.push_back(b'\n');
-        // What does not go now goes with the next exchange.
-        let _ = self.send();
-    }
-
-    /// Sends as much as goes without waiting. It asks the socket itself, because tokio's answer may still be "not known" before the
-    /// first wait, and a command should not wait for that.
-    fn send(&mut self) -> io::Result<()> {
-        let Some(stream) = &self.stream else { return Ok(()) };
-        while !self.unsent.is_empty() {
-            match rustix::net::send(stream, self.unsent.as_slices().0, rustix::net::SendFlags::NOSIGNAL) {
-                Ok(count) => drop(self.unsent.drain(..count)),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(rustix::io::Errno::AGAIN) => return Err(io::ErrorKind::WouldBlock.into()),
-                // The owner is gone, which reading says too.
-                Err(_) => self.unsent.clear(),
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits until something could be read or written, and does it.
-    async fn exchange(&mut self) {
-        let Some(stream) = self.stream.as_ref().filter(|_| !self.closed) else { return pending().await };
-        let mut interest = tokio::io::Interest::READABLE;
-        if !self.unsent.is_empty() {
-            interest |= tokio::io::Interest::WRITABLE;
-        }
-        let Ok(ready) = stream.ready(interest).await else {
-            self.closed = true;
-            return;
-        };
-        if ready.is_readable() {
-            self.receive();
-        }
-        if ready.is_writable() && self.send().is_err() {
-            // Tells tokio to wait for the socket again.
-            if let Some(stream) = &self.stream {
-                let _ = stream.try_io(tokio::io::Interest::WRITABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
-            }
-        }
-    }
-
-    fn receive(&mut self) {
-        let Some(stream) = &self.stream else { return };
-        let mut chunk = [0_u8; 16 * 1024];
-        match stream.try_read(&mut chunk) {
-            Ok(0) => self.closed = true,
-            Ok(count) => self.unread.extend_from_slice(&chunk[..count]),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => self.closed = true,
-        }
-    }
-
-    fn take_reply(&mut self) -> Option<Reply> {
-        loop {
-            let end = self.unread.iter().position(|&byte| byte == b'\n')?;
-            let rest = self.unread.split_off(end + 1);
-            let line = std::mem::replace(&mut self.unread, rest);
-            match serde_json::from_slice(&line) {
-                Ok(reply) => return Some(reply),
-                Err(error) => tracing::warn!(%error, "a line of the owner could not be read"),
-            }
-        }
     }
 }

@@ -2,11 +2,15 @@
 //!
 //! Orphans are reaped here, each by its number. Nothing here waits for "any child": that would steal statuses.
 
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+pub use linux::{become_subreaper, reap, reap_one};
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::core::process::ProcessId;
-use crate::host::{clock, process};
 
 /// Who is whose. One table per process, because children belong to the process.
 #[derive(Default)]
@@ -20,17 +24,9 @@ struct Family {
 
 static FAMILY: Mutex<Option<Family>> = Mutex::new(None);
 
-/// Everybody in ledger who starts a child of another kind waits for it at once; a zombie this old was orphaned onto us.
-const UNCLAIMED_MS: u64 = 10_000;
-
 fn family<T>(act: impl FnOnce(&mut Family) -> T) -> T {
     let mut guard: MutexGuard<'_, Option<Family>> = FAMILY.lock().unwrap_or_else(PoisonError::into_inner);
     act(guard.get_or_insert_default())
-}
-
-/// Makes orphans of a dead owner land on ledger, where they can be found.
-pub fn become_subreaper() {
-    let _ = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1));
 }
 
 pub fn add_owner(pid: i32) {
@@ -57,31 +53,4 @@ pub fn is_expected(id: ProcessId) -> bool {
 
 pub fn expected() -> BTreeSet<ProcessId> {
     family(|family| family.expected.clone())
-}
-
-/// Takes in what has ended among the orphans.
-pub fn reap() {
-    let Ok(children) = process::children(std::process::id() as i32) else { return };
-    let now = clock::now().mono_ms;
-    family(|family| {
-        let mut zombies = BTreeMap::new();
-        for pid in children.into_iter().filter(|pid| !family.owners.contains(pid)) {
-            let Ok(stat) = process::stat(pid) else { continue };
-            if !stat.is_gone() {
-                continue;
-            }
-            let since = family.zombies.get(&stat.id).copied().unwrap_or(now);
-            if family.expected.remove(&stat.id) || now.saturating_sub(since) >= UNCLAIMED_MS {
-                reap_one(pid);
-            } else {
-                zombies.insert(stat.id, since);
-            }
-        }
-        family.zombies = zombies;
-    });
-}
-
-/// Takes in one child that has ended; does nothing if it lives or is not ours.
-pub fn reap_one(pid: i32) {
-    let _ = rustix::process::waitpid(rustix::process::Pid::from_raw(pid), rustix::process::WaitOptions::NOHANG);
 }

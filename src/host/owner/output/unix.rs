@@ -1,4 +1,4 @@
-//! The reading ends of what a file prints.
+//! Unix: pipes, or one pseudo-terminal.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,13 +9,16 @@ use std::task::{Context, Poll, ready};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::Terminal;
+use super::super::Terminal;
 
 /// The end ledger reads. Only this end is non-blocking: the file's own is another open description and stays as programs expect.
 #[derive(Debug)]
 pub struct Output {
     fd: AsyncFd<OwnedFd>,
 }
+
+/// Where what a person types goes.
+pub type Writer = OwnedFd;
 
 /// The ends that go to the owner, and through it to the file.
 pub struct FarEnds {
@@ -41,7 +44,7 @@ impl Output {
     }
 
     /// The same terminal, to write to.
-    pub fn writer(&self) -> io::Result<OwnedFd> {
+    pub fn writer(&self) -> io::Result<Writer> {
         self.fd.get_ref().try_clone()
     }
 

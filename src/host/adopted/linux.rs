@@ -1,0 +1,41 @@
+//! Linux: ledger is a child-subreaper, so the orphans of an owner that died land on it and have to be waited for.
+
+use std::collections::BTreeMap;
+
+use super::family;
+use crate::host::{clock, process};
+
+/// Everybody in ledger who starts a child of another kind waits for it at once; a zombie this old was orphaned onto us.
+const UNCLAIMED_MS: u64 = 10_000;
+
+/// Makes orphans of a dead owner land on ledger, where they can be found.
+pub fn become_subreaper() {
+    let _ = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1));
+}
+
+/// Takes in what has ended among the orphans.
+pub fn reap() {
+    let Ok(children) = process::children(std::process::id() as i32) else { return };
+    let now = clock::now().mono_ms;
+    family(|family| {
+        let mut zombies = BTreeMap::new();
+        for pid in children.into_iter().filter(|pid| !family.owners.contains(pid)) {
+            let Ok(stat) = process::stat(pid) else { continue };
+            if !stat.is_gone() {
+                continue;
+            }
+            let since = family.zombies.get(&stat.id).copied().unwrap_or(now);
+            if family.expected.remove(&stat.id) || now.saturating_sub(since) >= UNCLAIMED_MS {
+                reap_one(pid);
+            } else {
+                zombies.insert(stat.id, since);
+            }
+        }
+        family.zombies = zombies;
+    });
+}
+
+/// Takes in one child that has ended; does nothing if it lives or is not ours.
+pub fn reap_one(pid: i32) {
+    let _ = rustix::process::waitpid(rustix::process::Pid::from_raw(pid), rustix::process::WaitOptions::NOHANG);
+}

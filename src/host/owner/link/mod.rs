@@ -1,0 +1,6 @@
+//! How ledger speaks to an owner. What is said is in `wire`; nothing here knows what it means.
+
+#[cfg(unix)]
+mod unix;
+#[cfg(unix)]
+pub use unix::Link;

@@ -1,0 +1,154 @@
+//! Unix: a process of its own at the other end of a socket.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command as Program};
+
+use tokio::net::UnixStream;
+
+use super::super::output::FarEnds;
+use super::super::wire::{Command, Hello, Reply};
+use super::super::{OWNER_WORD, OwnerError, OwnerSettings};
+use crate::core::process::ProcessId;
+use crate::host::{adopted, process};
+
+/// The owner and the socket to it. Nothing is lost when `exchange` is dropped half-way: what was read and what is unsent stay here.
+#[derive(Debug)]
+pub struct Link {
+    id: ProcessId,
+    child: Option<Child>,
+    stream: Option<UnixStream>,
+    unread: Vec<u8>,
+    unsent: VecDeque<u8>,
+    closed: bool,
+}
+
+impl Link {
+    /// Starts the owner.
+    pub fn launch(settings: &OwnerSettings, ends: FarEnds, hello: &Hello) -> Result<Self, OwnerError> {
+        let program = settings.program.clone().unwrap_or_else(|| PathBuf::from("/proc/self/exe"));
+        let failed = |source| OwnerError::Launch { program: program.display().to_string(), source };
+        adopted::become_subreaper();
+        adopted::reap();
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(failed)?;
+        let mut command = Program::new(&program);
+        command.arg0("ledger").arg(OWNER_WORD).stdin(OwnedFd::from(theirs)).stdout(ends.stdout).stderr(ends.stderr);
+        // What only the sinks need: a test that could write check runs could also write them over.
+        command.env_remove("LEDGER_GITHUB_TOKEN").env_remove("LEDGER_HTTPS_TOKEN");
+        let child = command.spawn().map_err(failed)?;
+        // The command still holds the far ends of the pipes, and they must be the owner's alone.
+        drop(command);
+        let pid = child.id() as i32;
+        adopted::add_owner(pid);
+        let start = process::stat(pid).map_or(0, |stat| stat.id.start);
+        ours.set_nonblocking(true).map_err(failed)?;
+        let mut link = Self {
+            id: ProcessId { pid, start },
+            child: Some(child),
+            stream: Some(UnixStream::from_std(ours).map_err(failed)?),
+            unread: Vec::new(),
+            unsent: VecDeque::new(),
+            closed: false,
+        };
+        link.write(hello);
+        Ok(link)
+    }
+
+    pub fn id(&self) -> ProcessId {
+        self.id
+    }
+
+    /// The owner has ended or cannot be spoken to.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub fn queue(&mut self, command: &Command) {
+        self.write(command);
+    }
+
+    /// Says no more, which an owner takes for the end. The answer waits until it has ended; one that has not swept kills its tree first.
+    pub fn hang_up(&mut self) -> Option<impl FnOnce() + Send + 'static> {
+        self.stream = None;
+        let pid = self.id.pid;
+        self.child.take().map(|mut child| {
+            move || {
+                let _ = child.wait();
+                adopted::remove_owner(pid);
+            }
+        })
+    }
+
+    fn write<T: serde::Serialize>(&mut self, message: &T) {
+        let line = serde_json::to_vec(message).expect("commands are plain data with string keys");
+        self.unsent.extend(line);
+        self.unsent.push_back(b'\n');
+        // What does not go now goes with the next exchange.
+        let _ = self.send();
+    }
+
+    /// Sends as much as goes without waiting. It asks the socket itself, because tokio's answer may still be "not known" before the
+    /// first wait, and a command should not wait for that.
+    fn send(&mut self) -> io::Result<()> {
+        let Some(stream) = &self.stream else { return Ok(()) };
+        while !self.unsent.is_empty() {
+            match rustix::net::send(stream, self.unsent.as_slices().0, rustix::net::SendFlags::NOSIGNAL) {
+                Ok(count) => drop(self.unsent.drain(..count)),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => return Err(io::ErrorKind::WouldBlock.into()),
+                // The owner is gone, which reading says too.
+                Err(_) => self.unsent.clear(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until something could be read or written, and does it.
+    pub async fn exchange(&mut self) {
+        let Some(stream) = self.stream.as_ref().filter(|_| !self.closed) else { return pending().await };
+        let mut interest = tokio::io::Interest::READABLE;
+        if !self.unsent.is_empty() {
+            interest |= tokio::io::Interest::WRITABLE;
+        }
+        let Ok(ready) = stream.ready(interest).await else {
+            self.closed = true;
+            return;
+        };
+        if ready.is_readable() {
+            self.receive();
+        }
+        if ready.is_writable() && self.send().is_err() {
+            // Tells tokio to wait for the socket again.
+            if let Some(stream) = &self.stream {
+                let _ = stream.try_io(tokio::io::Interest::WRITABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+            }
+        }
+    }
+
+    fn receive(&mut self) {
+        let Some(stream) = &self.stream else { return };
+        let mut chunk = [0_u8; 16 * 1024];
+        match stream.try_read(&mut chunk) {
+            Ok(0) => self.closed = true,
+            Ok(count) => self.unread.extend_from_slice(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => self.closed = true,
+        }
+    }
+
+    pub fn take_reply(&mut self) -> Option<Reply> {
+        loop {
+            let end = self.unread.iter().position(|&byte| byte == b'\n')?;
+            let rest = self.unread.split_off(end + 1);
+            let line = std::mem::replace(&mut self.unread, rest);
+            match serde_json::from_slice(&line) {
+                Ok(reply) => return Some(reply),
+                Err(error) => tracing::warn!(%error, "a line of the owner could not be read"),
+            }
+        }
+    }
+}
