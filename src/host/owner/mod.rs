@@ -7,9 +7,17 @@ mod linux;
 #[cfg(target_os = "linux")]
 use linux as system;
 
+#[cfg(unix)]
+mod socket;
+#[cfg(unix)]
+mod unix;
+#[cfg(unix)]
+use unix::run;
+
 mod link;
 mod output;
 mod parent;
+#[cfg(target_os = "linux")]
 mod usage;
 mod wire;
 
@@ -25,5 +33,5 @@ pub const OWNER_WORD: &str = "__owner";
 /// To be called before anything else in `main`: runs the owner, and nothing else, if this process was started as one.
 pub fn run_if_asked() -> Option<ExitCode> {
     let asked = std::env::args_os().nth(1).is_some_and(|word| word == OWNER_WORD);
-    asked.then(system::run)
+    asked.then(run)
 }

@@ -1,8 +1,9 @@
 //! Linux: everything out of /proc.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use crate::core::moment::Moment;
 use crate::core::process::ProcessId;
 use crate::core::stop::Activity;
 
@@ -125,6 +126,11 @@ fn unread(error: &io::Error, pid: i32) -> Unread {
 fn exists(pid: i32) -> bool {
     let Some(pid) = rustix::process::Pid::from_raw(pid) else { return false };
     rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::PERM)
+}
+
+/// The program that an owner is: this very executable, also when its file has been replaced meanwhile.
+pub fn own_program() -> io::Result<PathBuf> {
+    Ok(PathBuf::from("/proc/self/exe"))
 }
 
 /// Whether exactly this process still exists and has not ended.
@@ -291,8 +297,8 @@ pub fn host_oom_kills() -> Option<u64> {
 }
 
 /// Seconds since a process with this start time was born.
-pub fn age_s(start_ticks: u64, boot_ms: u64) -> f64 {
-    (boot_ms as f64 / 1000.0 - seconds(start_ticks)).max(0.0)
+pub fn age_s(start_ticks: u64, now: Moment) -> f64 {
+    (now.boot_ms as f64 / 1000.0 - seconds(start_ticks)).max(0.0)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub struct DeadRun {
 /// What is still alive of it.
 pub fn find(run: &DeadRun) -> Vec<Leftover> {
     let mut tree = tree_of(run);
-    let scan = tree.scan(Children::Some, clock::now().boot_ms);
+    let scan = tree.scan(Children::Some, clock::now());
     let alive = scan.seen.iter().filter(|seen| seen.activity != crate::core::stop::Activity::Zombie);
     let ends: Vec<Ended> =
         alive.map(|seen| Ended { id: seen.id, ours_by: seen.ours_by, fate: crate::core::process::Fate::Survived }).collect();

@@ -78,7 +78,7 @@ impl Tree for Unowned {
     }
 
     fn scan(&mut self) -> Scan {
-        let scan = self.tree.scan(Children::Some, clock::now().boot_ms);
+        let scan = self.tree.scan(Children::Some, clock::now());
         for seen in scan.seen.iter().filter(|seen| seen.activity == Activity::Zombie) {
             adopted::reap_one(seen.id.pid);
         }

@@ -8,6 +8,7 @@ use std::os::unix::fs::DirEntryExt as _;
 
 use super::{Counts, Depth, Match};
 use crate::core::ids::base_name;
+use crate::core::moment::Moment;
 use crate::core::pattern::{Patterns, ProgramName};
 use crate::core::process::ProcessId;
 use crate::host::clock;
@@ -54,18 +55,18 @@ impl ProcessTable {
     /// Brings the table up to now.
     pub fn refresh(&mut self, depth: Depth) -> std::io::Result<()> {
         self.round += 1;
-        let boot_ms = clock::now().boot_ms;
+        let now = clock::now();
         for listed in std::fs::read_dir("/proc")? {
             let listed = listed?;
             let Some(pid) = listed.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-            self.refresh_one(pid, listed.ino(), depth, boot_ms);
+            self.refresh_one(pid, listed.ino(), depth, now);
         }
         let round = self.round;
         self.entries.retain(|_, entry| entry.seen_round == round);
         Ok(())
     }
 
-    fn refresh_one(&mut self, pid: i32, inode: u64, depth: Depth, boot_ms: u64) {
+    fn refresh_one(&mut self, pid: i32, inode: u64, depth: Depth, now: Moment) {
         let known = self.entries.get_mut(&pid).filter(|entry| entry.inode == inode);
         let Some(entry) = known else {
             if let Ok(stat) = process::stat(pid) {
@@ -88,7 +89,7 @@ impl ProcessTable {
         if entry.is_kernel_thread {
             return;
         }
-        let is_young = process::age_s(entry.id.start, boot_ms) * 1000.0 < YOUNG_MS as f64;
+        let is_young = process::age_s(entry.id.start, now) * 1000.0 < YOUNG_MS as f64;
         let is_due = (pid as u64).wrapping_add(self.round).is_multiple_of(ROUNDS);
         if depth == Depth::Thorough || is_young || is_due {
             entry.read_program(&self.qemu, &self.reap_match);

@@ -2,63 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::{Details, LISTED, Mechanism};
-use crate::core::pattern::{Patterns, ProgramName};
-use crate::core::process::{Fate, Leftover, OursBy, ProcessId};
-use crate::core::stop::{Activity, Ended, Reach, Role, Scan, Seen};
+use super::{Children, Mechanism, OurTree, Root};
+use crate::core::process::{OursBy, ProcessId};
+use crate::core::stop::Reach;
 use crate::host::cgroup::Leaf;
-use crate::host::deliver::{Signal, deliver_all};
 use crate::host::process::{self, Stat, Unread};
-use crate::host::sweep::Answers;
 
-/// From where the closure over children starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Root {
-    /// This process is a subreaper and all its children are ours.
-    Subreaper,
-    /// This process has adopted a dead owner's orphans; these children of it are something else.
-    Adopted { except: BTreeSet<i32> },
-    /// Nobody holds the tree together.
-    Nobody,
-}
-
-/// The last word of the kernel on this process's children, from the wait before a scan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Children {
-    /// The wait said ECHILD. Below a subreaper that proves that nothing is left: an orphan is handed over before its parent ends.
-    None,
-    Some,
-}
-
-/// What makes a process ours, and what was seen of those that are.
-#[derive(Debug)]
-pub struct OurTree {
-    pub disabled: Vec<Mechanism>,
-    pub token: Option<String>,
-    /// Gets TERM first, and is no leftover.
-    pub leader: Option<ProcessId>,
-    /// Whose session is ours.
-    pub session: Option<ProcessId>,
-    /// Left alive by an earlier sweep, and none of ours any more.
-    pub spared_before: BTreeSet<ProcessId>,
-    /// Nothing that started earlier (clock ticks since boot) is ours.
-    pub since: u64,
-    pub noted: BTreeSet<ProcessId>,
-    pub leaf: Option<Leaf>,
-    pub root: Root,
-    pub spare: Patterns,
-    details: HashMap<ProcessId, Details>,
+/// What a look keeps for the signals that follow it.
+#[derive(Debug, Default)]
+pub struct Bonds {
     in_leaf: BTreeSet<i32>,
-    paused: Option<Vec<ProcessId>>,
-    /// A signal has been sent: from then on a process shows its end, not its life.
-    signalled: bool,
-}
-
-/// What one pass over the tree adds up to.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Tally {
-    pub processes: u32,
-    pub rss_mib: f64,
 }
 
 /// One look: processes by number, each with the first reason found why it is ours, and what was read of them on the way.
@@ -90,49 +43,8 @@ impl Look {
 }
 
 impl OurTree {
-    pub fn new(root: Root) -> Self {
-        Self {
-            disabled: Vec::new(),
-            token: None,
-            leader: None,
-            session: None,
-            spared_before: BTreeSet::new(),
-            since: 0,
-            noted: BTreeSet::new(),
-            leaf: None,
-            root,
-            spare: Patterns::default(),
-            details: HashMap::new(),
-            in_leaf: BTreeSet::new(),
-            paused: None,
-            signalled: false,
-        }
-    }
-
-    pub fn has(&self, mechanism: Mechanism) -> bool {
-        !self.disabled.contains(&mechanism)
-    }
-
-    /// One look at everything that is ours and has not ended.
-    pub fn scan(&mut self, children: Children, boot_ms: u64) -> Scan {
-        let (stats, incomplete) = self.find(children);
-        let seen = self.describe(&stats, boot_ms);
-        Scan { seen, incomplete }
-    }
-
-    /// Remembers who descends from us at present, and what they hold together.
-    pub fn note(&mut self, children: Children) -> Tally {
-        let (stats, _) = self.find(children);
-        let mut tally = Tally::default();
-        for (stat, _) in stats.iter().filter(|(stat, _)| !stat.is_gone()) {
-            self.noted.insert(stat.id);
-            tally.processes += 1;
-            tally.rss_mib += stat.rss_mib();
-        }
-        tally
-    }
-
-    fn find(&mut self, children: Children) -> (Vec<(Stat, OursBy)>, Option<String>) {
+    /// Everything that is ours, zombies too, and why something may have been overlooked.
+    pub(super) fn find(&mut self, children: Children) -> (Vec<(Stat, OursBy)>, Option<String>) {
         let mut look = Look::default();
         self.find_in_leaf(&mut look);
         let rooted = self.root == Root::Subreaper && self.has(Mechanism::Subreaper);
@@ -163,12 +75,12 @@ impl OurTree {
     }
 
     fn find_in_leaf(&mut self, look: &mut Look) {
-        self.in_leaf.clear();
+        self.bonds.in_leaf.clear();
         let Some(leaf) = &self.leaf else { return };
         let members = leaf.is_populated().and_then(|populated| if populated { leaf.pids() } else { Ok(Vec::new()) });
         match members {
             Ok(pids) => {
-                self.in_leaf.extend(&pids);
+                self.bonds.in_leaf.extend(&pids);
                 look.found.extend(pids.into_iter().map(|pid| (pid, OursBy::Cgroup)));
             }
             Err(error) => look.missing = Some(format!("{}: {error}", leaf.path().display())),
@@ -279,130 +191,35 @@ impl OurTree {
         None
     }
 
-    fn describe(&mut self, stats: &[(Stat, OursBy)], boot_ms: u64) -> Vec<Seen> {
-        let spared = self.spared(stats);
-        let mut seen = Vec::with_capacity(stats.len());
-        for (stat, ours_by) in stats {
-            let role = match () {
-                () if Some(stat.id) == self.leader => Role::Leader,
-                () if spared.contains(&stat.id.pid) => Role::Spared,
-                () => Role::Other,
-            };
-            if role != Role::Leader && !stat.is_gone() {
-                self.look_closely(stat, boot_ms);
-            }
-            seen.push(Seen { id: stat.id, ours_by: *ours_by, activity: stat.activity(), role });
-        }
-        seen
+    /// Stops all of ours at once as far as that goes, and answers with those that are still to be stopped one by one.
+    pub(super) fn freeze_whole(&self, ids: &[ProcessId], reach: Reach) -> Vec<ProcessId> {
+        self.reach(ids, reach, Leaf::freeze)
     }
 
-    /// A process that is seen between fork and exec still shows its parent's program, so a young one is looked at again.
-    fn look_closely(&mut self, stat: &Stat, boot_ms: u64) {
-        let known = self.details.get(&stat.id);
-        let settled = known.is_some_and(|known| self.signalled || known.age_s.is_none_or(|age| age > 1.0));
-        if !settled && (known.is_some() || self.details.len() < LISTED) {
-            self.details.insert(stat.id, details(stat, boot_ms));
-        }
+    /// The same for KILL.
+    pub(super) fn kill_whole(&self, ids: &[ProcessId], reach: Reach) -> Vec<ProcessId> {
+        self.reach(ids, reach, Leaf::kill)
     }
 
-    /// What `--allow-leftover` matches, and all that descends from it: a build server without its workers is no build server.
-    fn spared(&self, stats: &[(Stat, OursBy)]) -> BTreeSet<i32> {
-        let mut spared = BTreeSet::new();
-        if self.spare.is_empty() {
-            return spared;
-        }
-        for (stat, _) in stats.iter().filter(|(stat, _)| Some(stat.id) != self.leader && !stat.is_gone()) {
-            let exe = process::exe_path(stat.id.pid).ok();
-            let argv = process::argv(stat.id.pid);
-            if self.spare.match_leftover(ProgramName { exe: exe.as_deref(), argv: argv.as_deref() }) {
-                spared.insert(stat.id.pid);
-            }
-        }
-        loop {
-            let before = spared.len();
-            let more: Vec<i32> = stats.iter().map(|(s, _)| s).filter(|s| spared.contains(&s.ppid)).map(|s| s.id.pid).collect();
-            spared.extend(more);
-            if spared.len() == before {
-                return spared;
-            }
-        }
+    /// Stops them so that `resume_whole` undoes it.
+    pub(super) fn pause_whole(&self, ids: &[ProcessId]) -> Vec<ProcessId> {
+        self.reach(ids, Reach::Whole, Leaf::freeze)
     }
 
-    pub fn term(&mut self, ids: &[ProcessId]) -> Answers {
-        self.signalled = true;
-        deliver_all(ids, Signal::Term)
-    }
-
-    pub fn freeze(&mut self, ids: &[ProcessId], reach: Reach) {
-        self.signalled = true;
-        let one_by_one = self.reach(ids, reach, Leaf::freeze);
-        let _ = deliver_all(&one_by_one, Signal::Stop);
-    }
-
-    pub fn kill(&mut self, ids: &[ProcessId], reach: Reach) -> Answers {
-        self.signalled = true;
-        deliver_all(&self.reach(ids, reach, Leaf::kill), Signal::Kill)
+    pub(super) fn resume_whole(&self) {
+        if let Some(leaf) = &self.leaf {
+            let _ = leaf.thaw();
+        }
     }
 
     /// Acts on the whole leaf where that is allowed and works, and answers with those that are still to be signalled one by one.
     fn reach(&self, ids: &[ProcessId], reach: Reach, act: fn(&Leaf) -> std::io::Result<()>) -> Vec<ProcessId> {
         let whole = reach == Reach::Whole && self.has(Mechanism::CgroupKill);
         match &self.leaf {
-            Some(leaf) if whole && act(leaf).is_ok() => ids.iter().filter(|id| !self.in_leaf.contains(&id.pid)).copied().collect(),
+            Some(leaf) if whole && act(leaf).is_ok() => {
+                ids.iter().filter(|id| !self.bonds.in_leaf.contains(&id.pid)).copied().collect()
+            }
             _ => ids.to_vec(),
-        }
-    }
-
-    /// Stops the tree so that it can be continued: what was stopped already stays stopped then.
-    pub fn pause(&mut self, children: Children, boot_ms: u64) {
-        // A second round catches what was forked during the first.
-        for _ in 0..2 {
-            let scan = self.scan(children, boot_ms);
-            let running: Vec<ProcessId> =
-                scan.seen.iter().filter(|seen| seen.activity == Activity::Running).map(|seen| seen.id).collect();
-            let one_by_one = self.reach(&running, Reach::Whole, Leaf::freeze);
-            let _ = deliver_all(&one_by_one, Signal::Stop);
-            self.paused.get_or_insert_default().extend(one_by_one);
-        }
-    }
-
-    pub fn resume(&mut self) {
-        let Some(stopped) = self.paused.take() else { return };
-        if let Some(leaf) = &self.leaf {
-            let _ = leaf.thaw();
-        }
-        let _ = deliver_all(&stopped, Signal::Continue);
-    }
-
-    /// What a sweep found, for the record. A long list is cut, and the cut is said.
-    pub fn leftovers(&self, ends: &[Ended], notes: &mut Vec<String>) -> Vec<Leftover> {
-        if ends.len() > LISTED {
-            notes.push(format!("{} leftovers, of which {LISTED} are listed", ends.len()));
-        }
-        ends.iter().take(LISTED).map(|end| self.leftover(end)).collect()
-    }
-
-    fn leftover(&self, end: &Ended) -> Leftover {
-        let details = self.details.get(&end.id).cloned().unwrap_or_default();
-        let still_there = matches!(end.fate, Fate::Survived | Fate::Unkillable);
-        Leftover {
-            pid: end.id.pid,
-            comm: details.comm,
-            exe: details.exe,
-            argv: details.argv,
-            age_s: details.age_s,
-            rss_mib: details.rss_mib,
-            ours_by: end.ours_by,
-            fate: end.fate,
-            waits_on: if still_there { waits_on(end.id.pid) } else { None },
-        }
-    }
-
-    /// Lets the spared leave the leaf, so that it can be removed.
-    pub fn release(&self, ends: &[Ended]) {
-        let Some(leaf) = &self.leaf else { return };
-        for end in ends.iter().filter(|end| end.fate == Fate::Allowed) {
-            let _ = leaf.release(end.id.pid);
         }
     }
 }
@@ -431,19 +248,8 @@ fn unknown_process(pid: i32) -> Stat {
     }
 }
 
-fn details(stat: &Stat, boot_ms: u64) -> Details {
-    let pid = stat.id.pid;
-    Details {
-        comm: stat.comm.clone(),
-        exe: process::exe_path(pid).ok().map(|path| crate::core::ids::base_name(&path).to_owned()),
-        argv: process::argv(pid).map(|argv| argv.join(" ")),
-        age_s: (stat.id.start > 0).then(|| process::age_s(stat.id.start, boot_ms)),
-        rss_mib: (stat.id.start > 0).then(|| stat.rss_mib()),
-    }
-}
-
 /// `D io_schedule`: the state, and the kernel function it sleeps in.
-fn waits_on(pid: i32) -> Option<String> {
+pub fn waits_on(pid: i32) -> Option<String> {
     let stat = process::stat(pid).ok()?;
     Some(match process::wait_channel(pid) {
         Some(channel) => format!("{} {channel}", stat.state),

@@ -5,7 +5,6 @@ use std::future::pending;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
 use std::process::{Child, Command as Program};
 
 use tokio::net::UnixStream;
@@ -30,7 +29,8 @@ pub struct Link {
 impl Link {
     /// Starts the owner.
     pub fn launch(settings: &OwnerSettings, ends: FarEnds, hello: &Hello) -> Result<Self, OwnerError> {
-        let program = settings.program.clone().unwrap_or_else(|| PathBuf::from("/proc/self/exe"));
+        let program = settings.program.clone().map_or_else(process::own_program, Ok);
+        let program = program.map_err(|source| OwnerError::Launch { program: "ledger itself".to_owned(), source })?;
         let failed = |source| OwnerError::Launch { program: program.display().to_string(), source };
         adopted::become_subreaper();
         adopted::reap();

@@ -1,0 +1,236 @@
+//! What is ours, looked at, signalled and described: the same on every system. How the system finds what is ours, and how it reaches
+//! all of it at once, is in the file of that system.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::system::{self, Bonds};
+use super::{Details, LISTED, Mechanism};
+use crate::core::moment::Moment;
+use crate::core::pattern::{Patterns, ProgramName};
+use crate::core::process::{Fate, Leftover, OursBy, ProcessId};
+use crate::core::stop::{Activity, Ended, Reach, Role, Scan, Seen};
+use crate::host::cgroup::Leaf;
+use crate::host::deliver::{Signal, deliver_all};
+use crate::host::process::{self, Stat};
+use crate::host::sweep::Answers;
+
+/// From where the closure over children starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Root {
+    /// This process is the owner, and all its children are ours. Where there are subreapers it is one.
+    Subreaper,
+    /// This process has adopted a dead owner's orphans; these children of it are something else.
+    Adopted { except: BTreeSet<i32> },
+    /// Nobody holds the tree together.
+    Nobody,
+}
+
+/// The last word of the kernel on this process's children, from the wait before a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Children {
+    /// The wait said ECHILD. Below a subreaper that proves that nothing is left: an orphan is handed over before its parent ends.
+    None,
+    Some,
+}
+
+/// What makes a process ours, and what was seen of those that are.
+#[derive(Debug)]
+pub struct OurTree {
+    pub disabled: Vec<Mechanism>,
+    pub token: Option<String>,
+    /// Gets TERM first, and is no leftover.
+    pub leader: Option<ProcessId>,
+    /// Whose session is ours.
+    pub session: Option<ProcessId>,
+    /// Left alive by an earlier sweep, and none of ours any more.
+    pub spared_before: BTreeSet<ProcessId>,
+    /// Nothing that started earlier (in the system's own unit) is ours.
+    pub since: u64,
+    pub noted: BTreeSet<ProcessId>,
+    pub leaf: Option<Leaf>,
+    pub root: Root,
+    pub spare: Patterns,
+    pub(super) bonds: Bonds,
+    details: HashMap<ProcessId, Details>,
+    paused: Option<Vec<ProcessId>>,
+    /// A signal has been sent: from then on a process shows its end, not its life.
+    signalled: bool,
+}
+
+/// What one pass over the tree adds up to.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Tally {
+    pub processes: u32,
+    pub rss_mib: f64,
+}
+
+impl OurTree {
+    pub fn new(root: Root) -> Self {
+        Self {
+            disabled: Vec::new(),
+            token: None,
+            leader: None,
+            session: None,
+            spared_before: BTreeSet::new(),
+            since: 0,
+            noted: BTreeSet::new(),
+            leaf: None,
+            root,
+            spare: Patterns::default(),
+            bonds: Bonds::default(),
+            details: HashMap::new(),
+            paused: None,
+            signalled: false,
+        }
+    }
+
+    pub fn has(&self, mechanism: Mechanism) -> bool {
+        !self.disabled.contains(&mechanism)
+    }
+
+    /// One look at everything that is ours and has not ended.
+    pub fn scan(&mut self, children: Children, now: Moment) -> Scan {
+        let (stats, incomplete) = self.find(children);
+        let seen = self.describe(&stats, now);
+        Scan { seen, incomplete }
+    }
+
+    /// Remembers who descends from us at present, and what they hold together.
+    pub fn note(&mut self, children: Children) -> Tally {
+        let (stats, _) = self.find(children);
+        let mut tally = Tally::default();
+        for (stat, _) in stats.iter().filter(|(stat, _)| !stat.is_gone()) {
+            self.noted.insert(stat.id);
+            tally.processes += 1;
+            tally.rss_mib += stat.rss_mib();
+        }
+        tally
+    }
+
+    fn describe(&mut self, stats: &[(Stat, OursBy)], now: Moment) -> Vec<Seen> {
+        let spared = self.spared(stats);
+        let mut seen = Vec::with_capacity(stats.len());
+        for (stat, ours_by) in stats {
+            let role = match () {
+                () if Some(stat.id) == self.leader => Role::Leader,
+                () if spared.contains(&stat.id.pid) => Role::Spared,
+                () => Role::Other,
+            };
+            if role != Role::Leader && !stat.is_gone() {
+                self.look_closely(stat, now);
+            }
+            seen.push(Seen { id: stat.id, ours_by: *ours_by, activity: stat.activity(), role });
+        }
+        seen
+    }
+
+    /// A process that is seen between fork and exec still shows its parent's program, so a young one is looked at again.
+    fn look_closely(&mut self, stat: &Stat, now: Moment) {
+        let known = self.details.get(&stat.id);
+        let settled = known.is_some_and(|known| self.signalled || known.age_s.is_none_or(|age| age > 1.0));
+        if !settled && (known.is_some() || self.details.len() < LISTED) {
+            self.details.insert(stat.id, details(stat, now));
+        }
+    }
+
+    /// What `--allow-leftover` matches, and all that descends from it: a build server without its workers is no build server.
+    fn spared(&self, stats: &[(Stat, OursBy)]) -> BTreeSet<i32> {
+        let mut spared = BTreeSet::new();
+        if self.spare.is_empty() {
+            return spared;
+        }
+        for (stat, _) in stats.iter().filter(|(stat, _)| Some(stat.id) != self.leader && !stat.is_gone()) {
+            let exe = process::exe_path(stat.id.pid).ok();
+            let argv = process::argv(stat.id.pid);
+            if self.spare.match_leftover(ProgramName { exe: exe.as_deref(), argv: argv.as_deref() }) {
+                spared.insert(stat.id.pid);
+            }
+        }
+        loop {
+            let before = spared.len();
+            let more: Vec<i32> = stats.iter().map(|(s, _)| s).filter(|s| spared.contains(&s.ppid)).map(|s| s.id.pid).collect();
+            spared.extend(more);
+            if spared.len() == before {
+                return spared;
+            }
+        }
+    }
+
+    pub fn term(&mut self, ids: &[ProcessId]) -> Answers {
+        self.signalled = true;
+        deliver_all(ids, Signal::Term)
+    }
+
+    pub fn freeze(&mut self, ids: &[ProcessId], reach: Reach) {
+        self.signalled = true;
+        let one_by_one = self.freeze_whole(ids, reach);
+        let _ = deliver_all(&one_by_one, Signal::Stop);
+    }
+
+    pub fn kill(&mut self, ids: &[ProcessId], reach: Reach) -> Answers {
+        self.signalled = true;
+        deliver_all(&self.kill_whole(ids, reach), Signal::Kill)
+    }
+
+    /// Stops the tree so that it can be continued: what was stopped already stays stopped then.
+    pub fn pause(&mut self, children: Children, now: Moment) {
+        // A second round catches what was forked during the first.
+        for _ in 0..2 {
+            let scan = self.scan(children, now);
+            let running: Vec<ProcessId> =
+                scan.seen.iter().filter(|seen| seen.activity == Activity::Running).map(|seen| seen.id).collect();
+            let one_by_one = self.pause_whole(&running);
+            let _ = deliver_all(&one_by_one, Signal::Stop);
+            self.paused.get_or_insert_default().extend(one_by_one);
+        }
+    }
+
+    pub fn resume(&mut self) {
+        let Some(stopped) = self.paused.take() else { return };
+        self.resume_whole();
+        let _ = deliver_all(&stopped, Signal::Continue);
+    }
+
+    /// What a sweep found, for the record. A long list is cut, and the cut is said.
+    pub fn leftovers(&self, ends: &[Ended], notes: &mut Vec<String>) -> Vec<Leftover> {
+        if ends.len() > LISTED {
+            notes.push(format!("{} leftovers, of which {LISTED} are listed", ends.len()));
+        }
+        ends.iter().take(LISTED).map(|end| self.leftover(end)).collect()
+    }
+
+    fn leftover(&self, end: &Ended) -> Leftover {
+        let details = self.details.get(&end.id).cloned().unwrap_or_default();
+        let still_there = matches!(end.fate, Fate::Survived | Fate::Unkillable);
+        Leftover {
+            pid: end.id.pid,
+            comm: details.comm,
+            exe: details.exe,
+            argv: details.argv,
+            age_s: details.age_s,
+            rss_mib: details.rss_mib,
+            ours_by: end.ours_by,
+            fate: end.fate,
+            waits_on: if still_there { system::waits_on(end.id.pid) } else { None },
+        }
+    }
+
+    /// Lets the spared leave the leaf, so that it can be removed.
+    pub fn release(&self, ends: &[Ended]) {
+        let Some(leaf) = &self.leaf else { return };
+        for end in ends.iter().filter(|end| end.fate == Fate::Allowed) {
+            let _ = leaf.release(end.id.pid);
+        }
+    }
+}
+
+fn details(stat: &Stat, now: Moment) -> Details {
+    let pid = stat.id.pid;
+    Details {
+        comm: stat.comm.clone(),
+        exe: process::exe_path(pid).ok().map(|path| crate::core::ids::base_name(&path).to_owned()),
+        argv: process::argv(pid).map(|argv| argv.join(" ")),
+        age_s: (stat.id.start > 0).then(|| process::age_s(stat.id.start, now)),
+        rss_mib: (stat.id.start > 0).then(|| stat.rss_mib()),
+    }
+}
