@@ -12,6 +12,8 @@ mod fault;
 mod proc;
 mod schemas;
 mod sim;
-#[cfg(unix)]
+#[cfg_attr(windows, expect(dead_code, reason = "some of it is for tests of Unix"))]
 mod support;
 mod tidy;
+#[cfg(windows)]
+mod windows;

@@ -12,10 +12,10 @@ use crate::core::outcome::Cleanup;
 use crate::core::pattern::Patterns;
 use crate::core::process::Swept;
 use crate::core::stop::StopOrder;
-use crate::host::owner::{Owner, OwnerSettings, Report, SpawnSpec};
+use crate::host::owner::{Owner, OwnerSettings, Report};
 use crate::host::sampler::Sampler;
 use crate::host::table::{ProcessTable, SharedTable};
-use crate::host::{clock, identity};
+use crate::host::{clock, identity, shell, signals};
 use crate::store::LedgerFolder;
 
 /// Say what this host can do: reaping level (proved by a probe), samplers, the ledger folder, signals
@@ -68,9 +68,6 @@ pub fn run(args: &DoctorArgs, world: &World) -> Result<i32, Failure> {
     Ok(i32::from(findings.iter().any(|finding| finding.health == Health::Bad)))
 }
 
-/// A child that daemonises, as a virtual machine does: it must be found and ended by what owns it, not by its name.
-const PROBE: &str = "(setsid sh -c 'exec sleep 300' </dev/null >/dev/null 2>&1 &)";
-
 async fn reaping() -> Finding {
     let what = "reaping";
     match probe().await {
@@ -93,7 +90,8 @@ async fn probe() -> Result<(String, Swept), String> {
     let settings = OwnerSettings::new(Token::new(uuid::Uuid::new_v4().simple().to_string()));
     let mut owner = Owner::launch(&settings).map_err(|error| error.to_string())?;
     let containment = owner.ready().await.to_owned();
-    owner.start(SpawnSpec { program: "sh".into(), args: vec!["-c".into(), PROBE.into()], cwd: None, env: Vec::new() });
+    // What it leaves behind must be found and ended by what owns it, not by its name.
+    owner.start(shell::leaver());
     let bounded = tokio::time::timeout(std::time::Duration::from_secs(20), async {
         loop {
             match owner.next().await {
@@ -150,7 +148,7 @@ fn signals(world: &World) -> Finding {
         );
         return Finding { what, health: Health::Limited, text };
     }
-    Finding { what, health: Health::Good, text: "HUP, INT, TERM end the run in order; Ctrl-Z pauses it".to_owned() }
+    Finding { what, health: Health::Good, text: signals::HEARD.to_owned() }
 }
 
 fn sinks(world: &World) -> Finding {

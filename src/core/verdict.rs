@@ -58,6 +58,7 @@ fn base(end: &End, printed: &Printed, notes: &mut Vec<String>) -> Outcome {
         Some(Exit::Code(0)) => return Outcome::Pass,
         _ if end.oom => return Outcome::OomKilled,
         Some(Exit::Signal(_)) => Outcome::Crash,
+        Some(Exit::Code(status)) if is_exception(status) => Outcome::Crash,
         Some(Exit::Code(_)) => Outcome::TestFailure,
         None => {
             let who = if end.owner_lost { "its owner process was killed" } else { "no status came" };
@@ -73,6 +74,12 @@ fn base(end: &End, printed: &Printed, notes: &mut Vec<String>) -> Outcome {
         }
         None => failure,
     }
+}
+
+/// Windows ends a program whose exception nobody handled with the exception's number: an error of the system, 0xC0000000 and up. No status
+/// of Unix is that large, and -1 (0xFFFFFFFF) is a failure that a program tells by itself.
+fn is_exception(status: i32) -> bool {
+    status as u32 >> 28 == 0xc
 }
 
 #[cfg(test)]
@@ -111,6 +118,8 @@ mod tests {
             ("exit 1", code(1), vec![], plain.clone(), false, "test-failure"),
             ("exit 124 is not our timeout", code(124), vec![], plain.clone(), false, "test-failure"),
             ("exit 137 is not signal 9", code(137), vec![], plain.clone(), false, "test-failure"),
+            ("-1 is a failure", code(-1), vec![], plain.clone(), false, "test-failure"),
+            ("an access violation", code(0xc000_0005_u32 as i32), vec![], plain.clone(), false, "crash"),
             ("signal 11", signal(11), vec![], plain.clone(), false, "crash"),
             ("signal 9 by the kernel", End { oom: true, ..signal(9) }, vec![], plain.clone(), false, "oom-killed"),
             ("a child was taken for memory", End { oom: true, ..code(1) }, vec![], plain.clone(), false, "oom-killed"),

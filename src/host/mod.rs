@@ -10,11 +10,14 @@ pub mod clock;
 pub mod deliver;
 pub mod evidence;
 pub mod identity;
+#[cfg(windows)]
+pub mod job;
 pub mod keyboard;
 pub mod owner;
 pub mod process;
 pub mod reap;
 pub mod sampler;
+pub mod shell;
 pub mod signals;
 pub mod slots;
 pub mod spawn;

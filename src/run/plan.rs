@@ -12,7 +12,7 @@ use crate::core::moment::Secs;
 use crate::core::outcome::Outcome;
 use crate::core::plan::share;
 use crate::core::row::FileRow;
-use crate::settings::{self, RunSettings};
+use crate::settings::{self, RunSettings, path_of};
 use crate::source::ledger;
 
 /// One file of the plan.
@@ -193,17 +193,6 @@ fn substitute(word: &std::ffi::OsStr, file: &Planned, shown: &Path) -> (std::ffi
     }
     out.push(rest);
     (out, had_file)
-}
-
-#[cfg(unix)]
-fn path_of(path: &FilePath) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt as _;
-    PathBuf::from(std::ffi::OsStr::from_bytes(path.bytes()))
-}
-
-#[cfg(not(unix))]
-fn path_of(path: &FilePath) -> PathBuf {
-    PathBuf::from(path.text())
 }
 
 #[cfg(test)]

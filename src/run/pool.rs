@@ -20,10 +20,10 @@ use crate::core::outcome::Cleanup;
 use crate::core::process::Exit;
 use crate::core::slot::{Answer, Effect, End, Hold, Input, Phase, Quarantine, Reason, Teardown, Why};
 use crate::core::stop::StopOrder;
-use crate::host::clock;
 use crate::host::owner::{Owner, OwnerSettings, Report, SpawnSpec};
 use crate::host::signals::{Signal, Signals, stop_self};
 use crate::host::slots::Held;
+use crate::host::{clock, shell};
 use crate::settings::PoolRunSettings;
 
 /// What the destroy command says when the device is somebody else's by now.
@@ -165,7 +165,7 @@ impl Errand {
         let mut words = self.settings.command.iter().cloned();
         let program = words.next().unwrap_or_default();
         let args: Vec<OsString> = words.collect();
-        let mut work = match self.launch(program, args, Vec::new()) {
+        let mut work = match self.launch(SpawnSpec { program, args, cwd: None, env: Vec::new() }) {
             Ok(work) => work,
             Err(text) => {
                 self.say(format!("error: the command was not started: {text}"));
@@ -280,8 +280,9 @@ impl Errand {
             Why::Deadline => "deadline",
             Why::Cancelled => "cancelled",
         };
-        let env = vec![("LEDGER_DESTROY_WHY".into(), why.into())];
-        let mut work = match self.launch("sh".into(), vec!["-c".into(), command], env) {
+        let mut spec = shell::line(command);
+        spec.env.push(("LEDGER_DESTROY_WHY".into(), why.into()));
+        let mut work = match self.launch(spec) {
             Ok(work) => work,
             Err(text) => return self.answered(Answer::Failed, format!("the destroy command was not started: {text}")),
         };
@@ -352,7 +353,7 @@ impl Errand {
         self.say(text);
     }
 
-    fn launch(&self, program: OsString, args: Vec<OsString>, mut env: Vec<(OsString, OsString)>) -> Result<Program, String> {
+    fn launch(&self, mut spec: SpawnSpec) -> Result<Program, String> {
         let settings = OwnerSettings::new(Token::new(uuid::Uuid::new_v4().simple().to_string()));
         let mut owner = Owner::launch(&settings).map_err(|error| error.to_string())?;
         let mut pumps = Vec::new();
@@ -362,11 +363,11 @@ impl Errand {
         if let Some(stderr) = owner.stderr.take() {
             pumps.push(tokio::spawn(pump(Stream::Stderr, stderr, self.console.clone())));
         }
-        env.push(("LEDGER_POOL".into(), self.settings.pool.name.as_str().into()));
+        spec.env.push(("LEDGER_POOL".into(), self.settings.pool.name.as_str().into()));
         if let Some(held) = &self.held {
-            env.push(("LEDGER_SLOT".into(), held.number().to_string().into()));
+            spec.env.push(("LEDGER_SLOT".into(), held.number().to_string().into()));
         }
-        owner.start(SpawnSpec { program, args, cwd: None, env });
+        owner.start(spec);
         Ok(Program { owner, pumps })
     }
 

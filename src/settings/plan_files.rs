@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::globs::{self, GlobError};
+use super::path_bytes::bytes_of;
 use crate::core::ids::FilePath;
 
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +29,7 @@ pub fn expand(written: &[PathBuf], folder: &Path) -> Result<Vec<FilePath>, PlanE
     let mut plan = Vec::new();
     for entry in written {
         for path in expand_one(entry, folder)? {
-            let path = FilePath::from_bytes(&path_bytes(&path));
+            let path = FilePath::from_bytes(&bytes_of(&path));
             if seen.insert(path.clone()) {
                 plan.push(path);
             }
@@ -65,7 +66,7 @@ fn matches_of(pattern: &str, folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
     }
     let here = |path: PathBuf| path.strip_prefix(folder).map(Path::to_owned).unwrap_or(path);
     let mut found: Vec<PathBuf> = found.into_iter().map(here).collect();
-    found.sort_by_key(|path| path_bytes(path));
+    found.sort_by_key(|path| bytes_of(path));
     Ok(found)
 }
 
@@ -78,17 +79,6 @@ fn nearest(missing: &Path, folder: &Path) -> Option<String> {
     let best = names.map(|other| (strsim::damerau_levenshtein(&name, &other), other)).min()?;
     let close = best.0 <= (name.chars().count() / 3).max(1);
     close.then(|| parent.join(best.1).to_string_lossy().into_owned())
-}
-
-#[cfg(unix)]
-fn path_bytes(path: &Path) -> Vec<u8> {
-    use std::os::unix::ffi::OsStrExt as _;
-    path.as_os_str().as_bytes().to_vec()
-}
-
-#[cfg(not(unix))]
-fn path_bytes(path: &Path) -> Vec<u8> {
-    path.to_string_lossy().into_owned().into_bytes()
 }
 
 #[cfg(test)]

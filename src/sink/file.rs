@@ -15,6 +15,7 @@ use crate::core::moment::{Secs, Wall};
 
 use super::error::{SinkError, Trouble};
 use super::layout::{self, MARKER, PLAN};
+use super::private::{self, sync_folder};
 use super::source::{FoundLeg, FoundMarker, MAX_MARKER_BYTES, MAX_SEGMENT_BYTES, Narrow, Source};
 use super::{Backend, Batch, Capabilities, Removed, SinkContext, Takes};
 
@@ -158,7 +159,7 @@ impl Place {
     }
 
     fn create_exclusively(&self, path: PathBuf, content: &[u8]) -> io::Result<()> {
-        match private(&path) {
+        match private::create(&path) {
             Ok(file) => write_synced(file, content).inspect_err(|_| {
                 let _ = fs::remove_file(&path);
             }),
@@ -183,15 +184,15 @@ impl Place {
     /// The content under a name that no reader looks at, on disk.
     fn draft(&self, name: &str, content: &[u8]) -> io::Result<PathBuf> {
         let draft = self.folder.join(format!(".{name}.{}.draft", std::process::id()));
-        let file = match private(&draft) {
+        let file = match private::create(&draft) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 fs::remove_file(&draft)?;
-                private(&draft)
+                private::create(&draft)
             }
             // The folder went away under a living writer (a share that was mounted anew, a cleanup).
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 make_folders(&self.folder)?;
-                private(&draft)
+                private::create(&draft)
             }
             other => other,
         };
@@ -329,17 +330,6 @@ fn write_synced(mut file: File, content: &[u8]) -> io::Result<()> {
     file.sync_data()
 }
 
-fn private(path: &Path) -> io::Result<File> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options.open(path)
-}
-
 /// Makes the folders that are missing, each with its name on disk.
 fn make_folders(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
@@ -348,31 +338,10 @@ fn make_folders(folder: &Path) -> io::Result<()> {
     if let Some(parent) = folder.parent() {
         make_folders(parent)?;
     }
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
-    match builder.create(folder) {
+    match private::make_folder(folder) {
         // Another leg of the same run made it in the meantime.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
         other => other?,
     }
     folder.parent().map_or(Ok(()), sync_folder)
-}
-
-#[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    match File::open(folder)?.sync_all() {
-        // Some shares do not know how to sync a folder; they keep names by their own rules.
-        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
-        other => other,
-    }
-}
-
-#[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "the same surface on every system")]
-fn sync_folder(_: &Path) -> io::Result<()> {
-    Ok(())
 }

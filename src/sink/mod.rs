@@ -20,6 +20,7 @@ mod https;
 mod layout;
 mod object;
 mod pace;
+mod private;
 mod source;
 mod state;
 mod task;

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use crate::core::ids::{Attempt, Epoch, LegId, Platform, RunId, Seq, Target};
 
 use super::error::StoreError;
-use super::folder::create_private_file;
+use super::private::create_file;
 use super::reader::MAX_LINE_BYTES;
 
 /// `LEDA` in ASCII: marks a database as an archive.
@@ -69,7 +69,7 @@ pub fn is_archive(path: &Path) -> bool {
 impl Archive {
     /// Opens an archive for adding to it, and makes it where there is none. Any other file there is refused.
     pub fn create_or_open(path: &Path) -> Result<Self, StoreError> {
-        let is_new = match create_private_file(path) {
+        let is_new = match create_file(path) {
             Ok(_) => true,
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0)

@@ -4,8 +4,9 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::folder::{EXTENSION, create_private_file};
+use super::folder::EXTENSION;
 use super::head::is_writer_alive;
+use super::private::create_file;
 
 /// A verdict of a file takes at most about 4 KiB (its output tail is bounded by 2 KiB), a `not-run` record 0.7 KiB; each is written twice,
 /// to the log and to the database. 2 MiB hold the verdict, a thousand planned files that will not run, and the two records of the end.
@@ -14,10 +15,10 @@ const BALLAST_BYTES: usize = 2 * 1024 * 1024;
 /// Writes the ballast of a database. It is not synced: a file system takes the room away from others when the bytes are written.
 pub(super) fn fill(database: &Path) -> io::Result<()> {
     let path = ballast_path(database);
-    let mut file = match create_private_file(&path) {
+    let mut file = match create_file(&path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             fs::remove_file(&path)?;
-            create_private_file(&path)?
+            create_file(&path)?
         }
         other => other?,
     };

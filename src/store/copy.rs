@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::private;
 use super::wal::log_path;
 
 /// A copy that goes away when its reader does.
@@ -21,7 +22,8 @@ impl Copy {
         static COPIES: AtomicU32 = AtomicU32::new(0);
         let number = COPIES.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("ledger-read-{}-{number}", std::process::id()));
-        make_folder(&folder)?;
+        // A new folder of our own: one that somebody else prepared is refused.
+        private::make_folder(&folder)?;
         let copy = Self { folder };
         fs::copy(database, copy.database())?;
         fs::copy(log_path(database), log_path(&copy.database()))?;
@@ -38,15 +40,4 @@ impl Drop for Copy {
         // Litter in the temporary folder is the worst that comes of a failure.
         let _ = fs::remove_dir_all(&self.folder);
     }
-}
-
-/// A new folder of our own: one that somebody else prepared is refused.
-fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
-    builder.create(folder)
 }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::core::ids::{Digest, Epoch, LegId};
 
 use super::error::StoreError;
+use super::private::{self, create_file};
 use super::reader::{Identity, Reader};
 
 /// What a database of a leg is called: `leg-RUN-ATTEMPT-PLATFORM-TARGET-DIGEST.db`.
@@ -42,7 +43,7 @@ impl LedgerFolder {
     /// Makes the folder where it is missing, keeps it out of version control, and probes that it can be written.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
         let folder = Self { path: path.to_owned() };
-        match make_private_folder(path) {
+        match private::make_folders(path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(StoreError::NotAFolder { path: path.to_owned() });
@@ -107,7 +108,7 @@ impl LedgerFolder {
         let path = self.path.join(format!(".probe-{}-{number}", std::process::id()));
         // One that is there was left by a process of the same number that was killed at this very place.
         let _ = fs::remove_file(&path);
-        let written = create_private_file(&path).and_then(|mut file| {
+        let written = create_file(&path).and_then(|mut file| {
             file.write_all(b"probe\n")?;
             file.sync_data()
         });
@@ -116,7 +117,7 @@ impl LedgerFolder {
     }
 
     fn ignore_from_version_control(&self) -> io::Result<()> {
-        match create_private_file(&self.path.join(".gitignore")) {
+        match create_file(&self.path.join(".gitignore")) {
             Ok(mut file) => file.write_all(b"*\n"),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
@@ -144,32 +145,9 @@ fn tame(text: &str) -> String {
     if tamed.is_empty() { "_".to_owned() } else { tamed }
 }
 
-#[cfg(unix)]
-fn make_private_folder(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-#[cfg(not(unix))]
-fn make_private_folder(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)
-}
-
-/// A new file that only its owner may read. One that exists is an error: nothing old is ever written over.
-pub(super) fn create_private_file(path: &Path) -> io::Result<fs::File> {
-    let mut options = fs::OpenOptions::new();
-    options.read(true).write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options.open(path)
-}
-
 /// The empty file that becomes a database.
 pub(super) fn create_database_file(path: &Path) -> Result<(), StoreError> {
-    create_private_file(path).map(|_| ()).map_err(|error| match error.kind() {
+    create_file(path).map(|_| ()).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => StoreError::Exists { path: path.to_owned() },
         _ => StoreError::io(path, &error),
     })

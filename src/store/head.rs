@@ -14,7 +14,7 @@ use crate::core::ids::{Digest, Seq};
 use crate::core::row::Head;
 
 use super::error::StoreError;
-use super::folder::create_private_file;
+use super::private::create_file;
 
 /// Before the first event.
 pub(super) fn genesis() -> Head {
@@ -49,7 +49,7 @@ impl HeadFile {
     /// For a database that does not exist yet.
     pub(super) fn create(database: &Path) -> Result<Self, StoreError> {
         let path = head_path(database);
-        let file = create_private_file(&path).map_err(|error| match error.kind() {
+        let file = create_file(&path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => StoreError::Exists { path: database.to_owned() },
             _ => StoreError::io(&path, &error),
         })?;
@@ -61,7 +61,7 @@ impl HeadFile {
         let path = head_path(database);
         let opened = fs::OpenOptions::new().read(true).write(true).open(&path);
         let file = match opened {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => create_private_file(&path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => create_file(&path),
             other => other,
         };
         Self::own(file.map_err(|error| StoreError::io(&path, &error))?, database)

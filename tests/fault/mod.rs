@@ -2,6 +2,7 @@
 
 mod events;
 mod full_disk;
+#[cfg(unix)]
 mod remote;
 mod sinks;
 mod store_damage;

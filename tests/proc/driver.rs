@@ -25,11 +25,13 @@ pub fn settings() -> OwnerSettings {
     OwnerSettings { program, table: TABLE.clone(), ..OwnerSettings::new(Token(token)) }
 }
 
+#[cfg(unix)]
 pub fn sh(script: &str) -> SpawnSpec {
     SpawnSpec { program: "sh".into(), args: vec!["-c".into(), script.into()], cwd: None, env: Vec::new() }
 }
 
 /// A misbehaving program of `tests/children`.
+#[cfg(unix)]
 pub fn child(name: &str, args: &[&str]) -> SpawnSpec {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/children").join(name);
     let program = if name.ends_with(".py") { "python3" } else { "sh" };

@@ -1,5 +1,14 @@
 //! What black-box tests stand on: a folder of their own, ledger with a clean environment, and waiting on conditions with deadlines.
 
+#[cfg(unix)]
+mod unix;
+#[cfg(unix)]
+pub use unix::{is_alive, signal};
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub use windows::is_alive;
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -56,7 +65,7 @@ impl World {
 
     /// The URL of this folder's own sink.
     pub fn sink(&self) -> String {
-        format!("file://{}/sink", self.path().display())
+        url::Url::from_file_path(self.path().join("sink")).unwrap().into()
     }
 
     /// ledger in this folder, with nothing of the CI service that may run this test in its environment.
@@ -133,8 +142,15 @@ impl Started {
         self.child.id()
     }
 
+    #[cfg(unix)]
     pub fn signal(&self, name: &str) {
         signal(self.pid(), name);
+    }
+
+    /// Ends it without a word, as a machine's death would.
+    #[cfg(windows)]
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
     }
 
     pub fn stderr(&self) -> String {
@@ -200,23 +216,6 @@ pub fn within(what: &str, bound: Duration, mut so: impl FnMut() -> bool) -> Dura
         std::thread::sleep(Duration::from_millis(5));
     }
     began.elapsed()
-}
-
-/// A process that is there and no zombie.
-pub fn is_alive(pid: u32) -> bool {
-    if cfg!(target_os = "linux") {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        return stat.rsplit(')').next().is_some_and(|rest| !stat.is_empty() && !rest.trim_start().starts_with(['Z', 'X']));
-    }
-    let ps = Command::new("ps").args(["-o", "stat=", "-p", &pid.to_string()]).output().unwrap();
-    let state = String::from_utf8_lossy(&ps.stdout).trim().to_owned();
-    !state.is_empty() && !state.starts_with('Z')
-}
-
-/// Signals one process that this test knows.
-pub fn signal(pid: u32, name: &str) {
-    let status = Command::new("kill").args([&format!("-{name}"), "--", &pid.to_string()]).status().unwrap();
-    assert!(status.success(), "kill -{name} {pid}");
 }
 
 /// Whether a program is installed. Where it is not, the test is skipped loudly, and under CI it fails.

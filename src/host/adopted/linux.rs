@@ -1,12 +1,17 @@
 //! Linux: ledger is a child-subreaper, so the orphans of an owner that died land on it and have to be waited for.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use super::family;
+use crate::core::process::ProcessId;
 use crate::host::{clock, process};
 
 /// Everybody in ledger who starts a child of another kind waits for it at once; a zombie this old was orphaned onto us.
 const UNCLAIMED_MS: u64 = 10_000;
+
+/// When a zombie that nobody claims was first seen, in monotonic milliseconds.
+static ZOMBIES: Mutex<BTreeMap<ProcessId, u64>> = Mutex::new(BTreeMap::new());
 
 /// Makes orphans of a dead owner land on ledger, where they can be found.
 pub fn become_subreaper() {
@@ -17,22 +22,23 @@ pub fn become_subreaper() {
 pub fn reap() {
     let Ok(children) = process::children(std::process::id() as i32) else { return };
     let now = clock::now().mono_ms;
+    let mut before = ZOMBIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut zombies = BTreeMap::new();
     family(|family| {
-        let mut zombies = BTreeMap::new();
         for pid in children.into_iter().filter(|pid| !family.owners.contains(pid)) {
             let Ok(stat) = process::stat(pid) else { continue };
             if !stat.is_gone() {
                 continue;
             }
-            let since = family.zombies.get(&stat.id).copied().unwrap_or(now);
+            let since = before.get(&stat.id).copied().unwrap_or(now);
             if family.expected.remove(&stat.id) || now.saturating_sub(since) >= UNCLAIMED_MS {
                 reap_one(pid);
             } else {
                 zombies.insert(stat.id, since);
             }
         }
-        family.zombies = zombies;
     });
+    *before = zombies;
 }
 
 /// Takes in one child that has ended; does nothing if it lives or is not ours.

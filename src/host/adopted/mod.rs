@@ -6,8 +6,12 @@
 mod linux;
 #[cfg(target_os = "linux")]
 pub use linux::{become_subreaper, reap, reap_one};
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub use windows::reap_one;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::core::process::ProcessId;
@@ -18,8 +22,6 @@ struct Family {
     owners: BTreeSet<i32>,
     /// Processes that a sweep left alive: they become children of ledger when their owner ends.
     expected: BTreeSet<ProcessId>,
-    /// When a zombie that nobody claims was first seen, in monotonic milliseconds.
-    zombies: BTreeMap<ProcessId, u64>,
 }
 
 static FAMILY: Mutex<Option<Family>> = Mutex::new(None);
@@ -29,10 +31,12 @@ fn family<T>(act: impl FnOnce(&mut Family) -> T) -> T {
     act(guard.get_or_insert_default())
 }
 
+#[cfg(unix)]
 pub fn add_owner(pid: i32) {
     family(|family| family.owners.insert(pid));
 }
 
+#[cfg(unix)]
 pub fn remove_owner(pid: i32) {
     family(|family| family.owners.remove(&pid));
 }

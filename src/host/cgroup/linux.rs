@@ -7,6 +7,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use crate::core::sample::CgroupMemory;
+use crate::host::process;
 
 /// A leaf made for one file, below the cgroup ledger itself is in. Its folder is removed on drop, which fails while it is populated.
 #[derive(Debug)]
@@ -28,9 +29,15 @@ impl Leaf {
         made
     }
 
-    /// A leaf of that name below the cgroup ledger itself is in.
-    pub fn reopen(name: &str) -> Result<Self, String> {
-        Self::open(own_folder().ok_or("no cgroup v2 is mounted")?.join(name))
+    /// The leaf that an owner, dead by now, made for the file with this token.
+    pub fn find(owner: i32, token: &str) -> Option<Self> {
+        let name = leaf_name(owner, token);
+        if let Some(leaf) = own_folder().and_then(|folder| Self::open(folder.join(&name)).ok()) {
+            return Some(leaf);
+        }
+        // The dead run was in another cgroup than we are: ask those that carry the token where they are.
+        let carriers = process::all().ok()?.into_iter().filter(|&pid| process::carries_token(pid, token) == Ok(true));
+        carriers.filter_map(folder_of).filter(|folder| folder.ends_with(&name)).find_map(|folder| Self::open(folder).ok())
     }
 
     /// A leaf that somebody else made: what a dead owner left.

@@ -4,3 +4,7 @@
 mod linux;
 #[cfg(target_os = "linux")]
 pub use linux::{Leaf, folder_of, leaf_name, members, own_memory};
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::Leaf;

@@ -4,6 +4,10 @@
 mod linux;
 #[cfg(target_os = "linux")]
 pub use linux::deliver;
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub use windows::deliver;
 
 use crate::core::process::ProcessId;
 use crate::host::sweep::Answers;

@@ -6,6 +6,10 @@
 mod linux;
 #[cfg(target_os = "linux")]
 use linux as system;
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+use windows as system;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

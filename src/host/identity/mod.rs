@@ -4,6 +4,10 @@
 mod linux;
 #[cfg(target_os = "linux")]
 use linux as system;
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+use windows as system;
 
 use crate::core::event::HostInfo;
 use crate::core::process::ProcessId;
@@ -40,17 +44,7 @@ pub fn own_id() -> ProcessId {
 
 /// The program that started ledger, where it can be told.
 pub fn parent_program() -> Option<String> {
-    process::exe_path(parent_pid()).ok()
-}
-
-#[cfg(unix)]
-fn parent_pid() -> i32 {
-    rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get())
-}
-
-#[cfg(windows)]
-fn parent_pid() -> i32 {
-    0
+    process::exe_path(system::parent_pid()).ok()
 }
 
 /// Whether exactly this process of this boot still lives. The caller compares boot ids first.

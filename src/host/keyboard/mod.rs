@@ -4,3 +4,7 @@
 mod unix;
 #[cfg(unix)]
 pub use unix::Keyboard;
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub use windows::Keyboard;

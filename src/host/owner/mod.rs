@@ -1,6 +1,7 @@
-//! The owner: a small process of its own that starts one file, waits for it, and ends its tree.
+//! The owner: starts one file, waits for it, and ends its tree.
 //!
-//! ledger re-executes itself as the owner. Both sides are here; they share no memory, only the socket between them.
+//! On Unix it is a small process of its own: ledger re-executes itself, and the two share no memory, only a socket. On Windows it is a
+//! thread of ledger. Both sides are here.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -13,6 +14,10 @@ mod socket;
 mod unix;
 #[cfg(unix)]
 use unix::run;
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+use windows::{self as system, run};
 
 mod link;
 mod output;
@@ -23,7 +28,7 @@ mod wire;
 
 use std::process::ExitCode;
 
-pub use output::Output;
+pub use output::{Output, Writer};
 pub use parent::{Owner, OwnerError, OwnerSettings, Report, Terminal};
 pub use wire::SpawnSpec;
 

@@ -8,9 +8,9 @@ use super::{Hurry, sweep_unowned};
 use crate::core::ids::Token;
 use crate::core::process::{Leftover, ProcessId, Swept};
 use crate::core::stop::{Ended, StopOrder};
-use crate::host::cgroup::{self, Leaf};
+use crate::host::cgroup::Leaf;
+use crate::host::clock;
 use crate::host::tree::{Children, OurTree, Root};
-use crate::host::{clock, process};
 
 /// What the dead run's ledger says of its last file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,17 +43,7 @@ fn tree_of(run: &DeadRun) -> OurTree {
     tree.session = run.leader;
     // Whoever carries the token was started by the owner or later.
     tree.since = run.owner.or(run.leader).map_or(0, |first| first.start);
-    tree.leaf = leaf_of(run);
+    // It outlives the owner, and in it is also what has shed token and session.
+    tree.leaf = run.owner.and_then(|owner| Leaf::find(owner.pid, run.token.as_str()));
     tree
-}
-
-/// The leaf that the owner made. It outlives the owner, and in it is also what has shed token and session.
-fn leaf_of(run: &DeadRun) -> Option<Leaf> {
-    let name = cgroup::leaf_name(run.owner?.pid, run.token.as_str());
-    if let Ok(leaf) = Leaf::reopen(&name) {
-        return Some(leaf);
-    }
-    // The dead run was in another cgroup than we are: ask those that carry the token where they are.
-    let carriers = process::all().ok()?.into_iter().filter(|&pid| process::carries_token(pid, run.token.as_str()) == Ok(true));
-    carriers.filter_map(cgroup::folder_of).filter(|folder| folder.ends_with(&name)).find_map(|folder| Leaf::open(folder).ok())
 }

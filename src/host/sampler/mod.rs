@@ -7,6 +7,10 @@
 mod linux;
 #[cfg(target_os = "linux")]
 use linux as system;
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+use windows as system;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -3,7 +3,11 @@
 #[cfg(unix)]
 mod unix;
 #[cfg(unix)]
-pub use unix::{Signals, stop_self};
+pub use unix::{HEARD, Signals, stop_self};
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub use windows::{HEARD, Signals, stop_self};
 
 use crate::core::ending::EndSignal;
 

@@ -8,6 +8,9 @@ use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 use super::Signal;
 use crate::core::ending::EndSignal;
 
+/// What ledger does about them, in words.
+pub const HEARD: &str = "HUP, INT, TERM end the run in order; Ctrl-Z pauses it";
+
 /// The streams. HUP and the terminal's own stay ignored where they were when ledger started: `nohup` means it. INT and TERM are
 /// always heard: a script that starts ledger in the background has its shell ignore INT for it, and yet a cancelled job must end.
 #[derive(Debug)]

@@ -6,6 +6,10 @@
 mod linux;
 #[cfg(target_os = "linux")]
 pub use linux::ProcessTable;
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub use windows::ProcessTable;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -191,6 +191,12 @@ impl OurTree {
         None
     }
 
+    /// Everybody is asked one by one.
+    #[expect(clippy::unused_self, reason = "the same surface on every system")]
+    pub(super) fn term_whole(&mut self, ids: &[ProcessId]) -> Vec<ProcessId> {
+        ids.to_vec()
+    }
+
     /// Stops all of ours at once as far as that goes, and answers with those that are still to be stopped one by one.
     pub(super) fn freeze_whole(&self, ids: &[ProcessId], reach: Reach) -> Vec<ProcessId> {
         self.reach(ids, reach, Leaf::freeze)

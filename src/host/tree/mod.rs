@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 mod linux;
 #[cfg(target_os = "linux")]
 use linux as system;
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+use windows as system;
 
 mod ours;
 
@@ -18,6 +22,8 @@ pub enum Mechanism {
     Cgroup,
     /// `cgroup.kill` and `cgroup.freeze` of a leaf; without them its members are signalled one by one.
     CgroupKill,
+    /// A Job Object of Windows.
+    Job,
     Subreaper,
     /// `/proc/*/task/*/children`; without it the parents of all processes are read.
     Children,
@@ -28,9 +34,10 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    pub const ALL: [Mechanism; 7] = [
+    pub const ALL: [Mechanism; 8] = [
         Mechanism::Cgroup,
         Mechanism::CgroupKill,
+        Mechanism::Job,
         Mechanism::Subreaper,
         Mechanism::Children,
         Mechanism::Session,
@@ -42,6 +49,7 @@ impl Mechanism {
         match self {
             Mechanism::Cgroup => "cgroup",
             Mechanism::CgroupKill => "cgroup-kill",
+            Mechanism::Job => "job",
             Mechanism::Subreaper => "subreaper",
             Mechanism::Children => "children",
             Mechanism::Session => "session",

@@ -158,7 +158,7 @@ impl OurTree {
 
     pub fn term(&mut self, ids: &[ProcessId]) -> Answers {
         self.signalled = true;
-        deliver_all(ids, Signal::Term)
+        deliver_all(&self.term_whole(ids), Signal::Term)
     }
 
     pub fn freeze(&mut self, ids: &[ProcessId], reach: Reach) {

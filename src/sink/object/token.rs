@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::super::Variables;
 use super::super::http::{self, Redirects};
+use super::super::private;
 
 /// A token that lives five minutes must still be good when a request that begins now reads it.
 const RENEW_AFTER: Duration = Duration::from_secs(200);
@@ -76,14 +77,7 @@ impl TokenFile {
 /// A reader finds the old token or the new one, never half of one.
 fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let draft = path.with_extension(format!("{}.draft", std::process::id()));
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options.open(&draft)?.write_all(content)?;
+    private::overwrite(&draft)?.write_all(content)?;
     fs::rename(&draft, path).inspect_err(|_| {
         let _ = fs::remove_file(&draft);
     })

@@ -4,3 +4,7 @@
 mod unix;
 #[cfg(unix)]
 pub use unix::{FarEnds, Output, Writer};
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub use windows::{FarEnds, Output, Writer};

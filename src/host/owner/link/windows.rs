@@ -1,0 +1,85 @@
+//! Windows: a thread of ledger at the other end of two queues.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use tokio::sync::mpsc::{Receiver, channel};
+
+use super::super::output::FarEnds;
+use super::super::system::{self, News};
+use super::super::wire::{Command, Hello, Reply};
+use super::super::{OwnerError, OwnerSettings};
+use crate::core::process::ProcessId;
+use crate::host::identity;
+
+/// An owner is told a handful of things in its life, and tells as many.
+const ROOM: usize = 64;
+
+/// The owner and the queues to and from it. Nothing is lost when `exchange` is dropped half-way: what was said stays here.
+#[derive(Debug)]
+pub struct Link {
+    id: ProcessId,
+    thread: Option<JoinHandle<()>>,
+    commands: SyncSender<News>,
+    replies: Receiver<Reply>,
+    heard: VecDeque<Reply>,
+    closed: bool,
+}
+
+impl Link {
+    /// Starts the owner.
+    pub fn launch(_: &OwnerSettings, ends: FarEnds, hello: &Hello) -> Result<Self, OwnerError> {
+        let (commands, inbox) = sync_channel(ROOM);
+        let (outbox, replies) = channel(ROOM);
+        let (hello, news) = (hello.clone(), commands.clone());
+        let thread = std::thread::Builder::new()
+            .name("ledger-owner".to_owned())
+            .spawn(move || system::serve(hello, ends, &inbox, news, outbox))
+            .map_err(|source| OwnerError::Launch { program: "a thread".to_owned(), source })?;
+        Ok(Self { id: identity::own_id(), thread: Some(thread), commands, replies, heard: VecDeque::new(), closed: false })
+    }
+
+    pub fn id(&self) -> ProcessId {
+        self.id
+    }
+
+    /// The owner has ended or cannot be spoken to.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub fn queue(&mut self, command: &Command) {
+        // An owner that takes nothing any more is gone, which its replies say too.
+        if self.commands.try_send(News::Told(command.clone())).is_err() {
+            self.closed = true;
+        }
+    }
+
+    /// Says no more, which an owner takes for the end. The answer waits until it has ended; one that has not swept kills its tree first.
+    pub fn hang_up(&mut self) -> Option<impl FnOnce() + Send + 'static> {
+        let thread = self.thread.take()?;
+        let commands = self.commands.clone();
+        Some(move || {
+            // One that has ended already takes it no more, and that is as good.
+            let _ = commands.send(News::HungUp);
+            let _ = thread.join();
+        })
+    }
+
+    /// Waits until something was said.
+    pub async fn exchange(&mut self) {
+        if self.closed {
+            return pending().await;
+        }
+        match self.replies.recv().await {
+            Some(reply) => self.heard.push_back(reply),
+            None => self.closed = true,
+        }
+    }
+
+    pub fn take_reply(&mut self) -> Option<Reply> {
+        self.heard.pop_front()
+    }
+}

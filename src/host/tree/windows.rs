@@ -1,0 +1,135 @@
+//! Windows: the members of a Job Object. Where there is none, descendants that were noted while the file ran.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
+
+use super::{Children, Mechanism, OurTree, Root};
+use crate::core::process::{OursBy, ProcessId};
+use crate::core::stop::Reach;
+use crate::host::job::Job;
+use crate::host::process::{self, Stat};
+
+/// A process that was started after the list was made is in no list; a second one has it.
+const LISTS: usize = 3;
+
+/// What holds the tree, and what a look keeps for the signals that follow it.
+#[derive(Debug, Default)]
+pub struct Bonds {
+    job: Option<Arc<Job>>,
+    in_job: BTreeSet<i32>,
+    /// Why the leader could not be asked to end.
+    unasked: Option<String>,
+}
+
+impl OurTree {
+    /// From now on the members of this job are ours.
+    pub fn hold_in(&mut self, job: Arc<Job>) {
+        self.bonds.job = Some(job);
+    }
+
+    /// The leader is not in it.
+    pub fn let_go_of_job(&mut self) {
+        self.bonds.job = None;
+    }
+
+    pub fn job(&self) -> Option<&Job> {
+        self.bonds.job.as_deref()
+    }
+
+    /// Why the leader could not be asked to end, where it was tried.
+    pub fn unasked(&self) -> Option<&str> {
+        self.bonds.unasked.as_deref()
+    }
+
+    /// Everything that is ours, and why something may have been overlooked.
+    pub(super) fn find(&mut self, _: Children) -> (Vec<(Stat, OursBy)>, Option<String>) {
+        let mut missing = None;
+        for _ in 0..LISTS {
+            let all = match process::list() {
+                Ok(all) => all,
+                Err(error) => return (Vec::new(), Some(error.to_string())),
+            };
+            let members = match self.bonds.job.as_ref().map_or_else(|| Ok(Vec::new()), |job| job.members()) {
+                Ok(members) => members,
+                Err(error) => return (Vec::new(), Some(format!("the members of the job cannot be listed: {error}"))),
+            };
+            self.bonds.in_job = members.into_iter().collect();
+            let unlisted = self.bonds.in_job.iter().find(|&&pid| all.iter().all(|stat| stat.id.pid != pid));
+            missing = unlisted.map(|pid| format!("process {pid} is in the job and in no list"));
+            if missing.is_none() {
+                return (self.ours_of(all), None);
+            }
+        }
+        (Vec::new(), missing)
+    }
+
+    fn ours_of(&self, all: Vec<Stat>) -> Vec<(Stat, OursBy)> {
+        let noted = if self.has(Mechanism::Descendant) { self.noted_and_below(&all) } else { BTreeSet::new() };
+        let own = std::process::id() as i32;
+        let why = |stat: &Stat| match () {
+            () if stat.id.pid == own || self.spared_before.contains(&stat.id) => None,
+            () if self.bonds.in_job.contains(&stat.id.pid) => Some(OursBy::Job),
+            () if noted.contains(&stat.id) => Some(OursBy::Descendant),
+            () => None,
+        };
+        all.into_iter().filter_map(|stat| why(&stat).map(|why| (stat, why))).collect()
+    }
+
+    /// A job knows its members better than any note, so notes count only where there is none.
+    fn noted_and_below(&self, all: &[Stat]) -> BTreeSet<ProcessId> {
+        if self.bonds.job.is_some() {
+            return BTreeSet::new();
+        }
+        let mut roots: Vec<ProcessId> = self.noted.iter().copied().collect();
+        roots.extend(self.leader);
+        // Whoever waits for the leader has it open, so its number is still its own, even if it has ended.
+        let kept = self.leader.filter(|_| self.root == Root::Subreaper);
+        let below = process::below(&roots, kept, all);
+        roots.into_iter().chain(below).collect()
+    }
+
+    /// Asks the leader's process group to end. Everybody in it hears it at once; there is no word for one process.
+    pub(super) fn term_whole(&mut self, ids: &[ProcessId]) -> Vec<ProcessId> {
+        // Group 0 would be everybody on this console, ledger too; a number that is no group's is taken for 0.
+        if let Some(leader) = self.leader.filter(|leader| leader.pid > 0 && self.root == Root::Subreaper) {
+            // SAFETY: the call takes numbers only. The leader was started as a group of its own, and its number is not used again
+            // while whoever waits for it has it open.
+            if unsafe { GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, leader.pid as u32) } == 0 {
+                let error = std::io::Error::last_os_error();
+                self.bonds.unasked = Some(format!("no console event reached the leader, so it was not asked to end: {error}"));
+            }
+        }
+        ids.to_vec()
+    }
+
+    /// A job is ended as a whole, and no member can start another one in between: nothing has to be stopped first.
+    pub(super) fn freeze_whole(&self, ids: &[ProcessId], reach: Reach) -> Vec<ProcessId> {
+        if reach == Reach::Whole && self.bonds.job.is_some() { self.outside(ids) } else { ids.to_vec() }
+    }
+
+    /// Ends the job as a whole, and answers with those that are still to be ended one by one.
+    pub(super) fn kill_whole(&self, ids: &[ProcessId], reach: Reach) -> Vec<ProcessId> {
+        match &self.bonds.job {
+            Some(job) if reach == Reach::Whole && job.kill().is_ok() => self.outside(ids),
+            _ => ids.to_vec(),
+        }
+    }
+
+    fn outside(&self, ids: &[ProcessId]) -> Vec<ProcessId> {
+        ids.iter().filter(|id| !self.bonds.in_job.contains(&id.pid)).copied().collect()
+    }
+
+    /// All one by one.
+    pub(super) fn pause_whole(&self, ids: &[ProcessId]) -> Vec<ProcessId> {
+        ids.to_vec()
+    }
+
+    pub(super) fn resume_whole(&self) {}
+}
+
+/// Windows does not tell what a process waits for.
+pub fn waits_on(_: i32) -> Option<String> {
+    None
+}
