@@ -7,6 +7,8 @@ mod adopted;
 pub mod awake;
 pub mod cgroup;
 pub mod clock;
+#[cfg(target_os = "macos")]
+mod darwin;
 pub mod deliver;
 pub mod evidence;
 pub mod identity;
@@ -25,3 +27,5 @@ pub mod sweep;
 pub mod table;
 pub mod terminal;
 pub mod tree;
+#[cfg(target_os = "macos")]
+mod volume;

@@ -124,3 +124,16 @@ fn nothing_leaks_from_file_to_file() {
     // 0, 1, 2 and the folder that `ls` reads: nothing of ledger's is inherited.
     assert!(counts.iter().all(|count| count[2] == 4), "inherited descriptors: {out}");
 }
+
+/// `flock FILE ledger run` leaves a descriptor open below the owner's own; it must neither cost the run nor reach a file.
+#[test]
+fn what_the_caller_left_open_reaches_no_file() {
+    let world = World::with(&[("look.sh", "(: <&3) 2>/dev/null && exit 1; exit 0")]);
+    let ledger = world.ledger(["run", "look.sh", "--", "sh"]);
+    let mut shell = std::process::Command::new("sh");
+    shell.current_dir(world.path()).args(["-c", "exec \"$@\" 3</dev/null", "sh"]).arg(ledger.get_program()).args(ledger.get_args());
+    ledger.get_envs().filter(|(_, value)| value.is_none()).for_each(|(name, _)| {
+        shell.env_remove(name);
+    });
+    world.finish(shell).expect(0);
+}

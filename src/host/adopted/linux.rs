@@ -13,13 +13,13 @@ const UNCLAIMED_MS: u64 = 10_000;
 /// When a zombie that nobody claims was first seen, in monotonic milliseconds.
 static ZOMBIES: Mutex<BTreeMap<ProcessId, u64>> = Mutex::new(BTreeMap::new());
 
-/// Makes orphans of a dead owner land on ledger, where they can be found.
-pub fn become_subreaper() {
+/// Makes orphans of a dead owner land on ledger, where they can be found, and takes in those that have ended.
+pub fn take_in() {
     let _ = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1));
+    reap();
 }
 
-/// Takes in what has ended among the orphans.
-pub fn reap() {
+fn reap() {
     let Ok(children) = process::children(std::process::id() as i32) else { return };
     let now = clock::now().mono_ms;
     let mut before = ZOMBIES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,11 +5,15 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{become_subreaper, reap, reap_one};
+pub use linux::{reap_one, take_in};
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
 pub use windows::reap_one;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+pub use macos::{reap_one, take_in};
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

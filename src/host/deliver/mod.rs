@@ -8,6 +8,10 @@ pub use linux::deliver;
 mod windows;
 #[cfg(windows)]
 pub use windows::deliver;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+pub use macos::deliver;
 
 use crate::core::process::ProcessId;
 use crate::host::sweep::Answers;

@@ -8,6 +8,10 @@ use linux as system;
 mod windows;
 #[cfg(windows)]
 use windows as system;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+use macos as system;
 
 use crate::core::event::HostInfo;
 use crate::core::process::ProcessId;

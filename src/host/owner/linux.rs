@@ -2,7 +2,9 @@
 //! children that have ended.
 
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::process::Command;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -10,9 +12,13 @@ use super::unix::exit_of;
 use super::usage::Usage;
 use crate::core::process::{Exit, ProcessId, TreeUse};
 use crate::host::cgroup::{self, Leaf};
+use crate::host::spawn::{Placement, Spawned, spawn};
 use crate::host::tree::{Children, Mechanism, OurTree};
 use crate::host::{clock, process};
 
+/// The kernel takes memory into account with a thousandth of all of it per point: with 100 points a child is taken before an owner and
+/// a ledger that hold a tenth of the machine less, which they never do.
+const OOM_RAISE: i32 = 100;
 /// A look at the tree while it runs costs at most a two-hundredth of the time.
 const NOTE_SHARE: u64 = 200;
 const NOTE_EVERY_MS: u64 = 1000;
@@ -102,7 +108,8 @@ impl ChildWatch {
         self.next_note_ms
     }
 
-    pub fn stop_noting(&mut self) {
+    /// What still lives now was reported and stays.
+    pub fn swept(&mut self) {
         self.next_note_ms = u64::MAX;
     }
 
@@ -126,12 +133,18 @@ impl ChildWatch {
 }
 
 /// Gives the thread its name, and lets go of what ledger's own parent left open: a lock or a socket would otherwise be held by whatever
-/// the file leaves behind. `last` is the highest descriptor of our own.
-pub fn settle_in(last: u32) {
+/// the file leaves behind. That may be any number, also one below the link's: `flock FILE ledger run` leaves 3 open.
+pub fn settle_in(link: BorrowedFd<'_>) {
     let _ = rustix::thread::set_name(c"ledger-owner");
-    // SAFETY: nothing in this process has opened a descriptor above `last` yet; a kernel without the call leaves them open, and
-    // ledger's own are all close-on-exec.
-    unsafe { libc::syscall(libc::SYS_close_range, last + 1, u32::MAX, 0_u32) };
+    let link = link.as_raw_fd().cast_unsigned();
+    close_range(3, link - 1);
+    close_range(link + 1, u32::MAX);
+}
+
+fn close_range(first: u32, last: u32) {
+    // SAFETY: besides the three streams and the link this process has opened nothing yet; a kernel without the call, or an empty range,
+    // leaves everything as it is, and ledger's own descriptors are all close-on-exec.
+    unsafe { libc::syscall(libc::SYS_close_range, first, last, 0_u32) };
 }
 
 /// Sets up what is allowed and possible. The answer says what was not possible.
@@ -148,14 +161,34 @@ pub fn hold_together(tree: &mut OurTree, token: &str) -> Vec<String> {
     Vec::new()
 }
 
+/// Starts the file's program where the tree is held.
+pub fn spawn_into(tree: &mut OurTree, command: &mut Command, controlling_terminal: bool) -> io::Result<i32> {
+    let leaf = tree.leaf.as_ref().map(Leaf::folder);
+    let Spawned { pid, born_inside } = spawn(command, Placement { leaf, controlling_terminal, oom_raise: OOM_RAISE })?;
+    if !born_inside {
+        leave_leaf_if_outside(tree, pid);
+    }
+    Ok(pid)
+}
+
 /// The kernel may have refused the leaf (a threaded group, a filter); the record must not name a mechanism that holds nothing.
-pub fn leave_leaf_if_outside(tree: &mut OurTree, pid: i32) {
+fn leave_leaf_if_outside(tree: &mut OurTree, pid: i32) {
     let inside = cgroup::folder_of(pid);
     if let (Some(leaf), Some(inside)) = (&tree.leaf, inside)
         && leaf.path() != inside
     {
         tree.leaf = None;
     }
+}
+
+pub fn leaf_path(tree: &OurTree) -> Option<PathBuf> {
+    tree.leaf.as_ref().map(|leaf| leaf.path().to_owned())
+}
+
+/// A new terminal, which does not become ledger's own.
+pub fn open_terminal() -> io::Result<OwnedFd> {
+    use rustix::pty::OpenptFlags;
+    Ok(rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?)
 }
 
 /// What holds the tree, strongest first.

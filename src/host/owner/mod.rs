@@ -7,7 +7,13 @@
 mod linux;
 #[cfg(target_os = "linux")]
 use linux as system;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+use macos as system;
 
+#[cfg(target_os = "macos")]
+mod sampled;
 #[cfg(unix)]
 mod socket;
 #[cfg(unix)]

@@ -12,15 +12,9 @@ use super::system::{self, ChildWatch, Reaped};
 use super::wire::{Command, Hello, Reply, SpawnSpec};
 use crate::core::process::{Exit, ProcessId, Swept};
 use crate::core::stop::{Reach, Scan, StopOrder};
-use crate::host::cgroup::Leaf;
-use crate::host::spawn::{Placement, Spawned, spawn};
 use crate::host::sweep::{Answers, Tree, Woken, perform};
 use crate::host::tree::{Children, OurTree, Root};
 use crate::host::{clock, process};
-
-/// The kernel takes memory into account with a thousandth of all of it per point: with 100 points a child is taken before an owner and
-/// a ledger that hold a tenth of the machine less, which they never do.
-const OOM_RAISE: i32 = 100;
 
 /// Runs the owner to its end.
 pub fn run() -> ExitCode {
@@ -53,8 +47,7 @@ impl Owner {
     fn begin() -> io::Result<Self> {
         let mut link = Link::take_stdin()?;
         rustix::process::setsid()?;
-        // The link is the lowest free number from 3 on, and nothing else has been opened yet.
-        system::settle_in(3);
+        system::settle_in(link.as_fd());
         let children = ChildWatch::begin()?;
         let hello: Hello = link.hello()?;
         let mut tree = OurTree::new(Root::Subreaper);
@@ -62,8 +55,7 @@ impl Owner {
         let notes = system::hold_together(&mut tree, &hello.token);
         tree.token = Some(hello.token);
         tree.spare = hello.allow_leftover;
-        let leaf = tree.leaf.as_ref().map(|leaf| leaf.path().to_owned());
-        link.send(&Reply::Ready { containment: system::containment(&tree), leaf, notes });
+        link.send(&Reply::Ready { containment: system::containment(&tree), leaf: system::leaf_path(&tree), notes });
         let terminal = hello.terminal;
         let obituary = hello.obituary;
         Ok(Self { link, children, tree, terminal, obituary, signalled: false, kill_now: false, swept: false })
@@ -119,12 +111,7 @@ impl Owner {
         }
         let stdin = if self.terminal { Stdio::from(rustix::stdio::stdout().try_clone_to_owned()?) } else { Stdio::null() };
         command.stdin(stdin).stdout(Stdio::inherit()).stderr(Stdio::inherit());
-        let leaf = self.tree.leaf.as_ref().map(Leaf::folder);
-        let placement = Placement { leaf, controlling_terminal: self.terminal, oom_raise: OOM_RAISE };
-        let Spawned { pid, born_inside } = spawn(&mut command, placement)?;
-        if !born_inside {
-            system::leave_leaf_if_outside(&mut self.tree, pid);
-        }
+        let pid = system::spawn_into(&mut self.tree, &mut command, self.terminal)?;
         // It is unreaped until this thread waits for it, so its number is still its own, even if it has ended.
         let start = process::stat(pid).map_or(0, |stat| stat.id.start);
         let id = ProcessId { pid, start };
@@ -162,7 +149,7 @@ impl Owner {
         }
         self.link.send(&Reply::Swept { swept, used, survivors });
         self.swept = true;
-        self.children.stop_noting();
+        self.children.swept();
     }
 
     fn bring_to_an_end(&mut self, order: StopOrder) -> (Swept, Vec<ProcessId>) {

@@ -11,6 +11,10 @@ use linux as system;
 mod windows;
 #[cfg(windows)]
 use windows as system;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+use macos as system;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

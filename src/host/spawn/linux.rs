@@ -2,10 +2,12 @@
 //!
 //! Moving it there afterwards through cgroup.procs costs 17 ms the first time (measured; the kernel waits for an RCU grace period).
 
-use std::io::{self, Read as _, Write as _};
+use std::cell::Cell;
+use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
-use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+
+use super::unix::{Manner, fork, start};
 
 /// Where and how the child starts.
 #[derive(Debug, Clone, Copy)]
@@ -28,60 +30,24 @@ pub struct Spawned {
 
 /// Starts `command` (its standard streams are set by the caller) and says who it is, or why its program could not be started.
 pub fn spawn(command: &mut Command, placement: Placement<'_>) -> io::Result<Spawned> {
-    let (mut reader, writer) = io::pipe()?;
-    let (pid, still_outside) = match placement.leaf.map(clone_into) {
-        Some(Ok(pid)) => (pid, None),
-        // An old kernel or a filter: fork, and move in below.
-        Some(Err(_)) | None => (fork()?, placement.leaf),
-    };
-    if pid == 0 {
-        let error = become_child(command, placement, still_outside);
-        let code = error.raw_os_error().unwrap_or(libc::EINVAL);
-        // The parent reads end of file if even this fails, and then sees exit status 127.
-        let _ = (&writer).write_all(&code.to_ne_bytes());
-        // SAFETY: _exit ends this copy of the owner without running the owner's own clean-up.
-        unsafe { libc::_exit(127) }
-    }
-    drop(writer);
-    let mut code = [0_u8; 4];
-    match reader.read_exact(&mut code) {
-        Ok(()) => {
-            // SAFETY: waiting for the child made above, which ends by itself.
-            unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
-            Err(io::Error::from_raw_os_error(i32::from_ne_bytes(code)))
+    let born_inside = Cell::new(false);
+    let copy = || match placement.leaf.map(clone_into) {
+        Some(Ok(pid)) => {
+            born_inside.set(true);
+            Ok(pid)
         }
-        // The pipe closed without a word: exec has succeeded.
-        Err(_) => Ok(Spawned { pid, born_inside: placement.leaf.is_some() && still_outside.is_none() }),
-    }
-}
-
-/// Returns only when the program could not be started.
-fn become_child(command: &mut Command, placement: Placement<'_>, leaf: Option<BorrowedFd<'_>>) -> io::Error {
-    if let Err(error) = rustix::process::setsid() {
-        return error.into();
-    }
-    if placement.controlling_terminal
-        && let Err(error) = rustix::process::ioctl_tiocsctty(rustix::stdio::stdout())
-    {
-        return error.into();
-    }
-    if let Some(leaf) = leaf {
-        enter(leaf);
-    }
-    raise_oom_score(placement.oom_raise);
-    unblock_signals();
-    // Resets SIGPIPE, and searches PATH as a shell would.
-    command.exec()
-}
-
-/// The owner blocks what is not for it, and exec hands a mask on: a file that starts with TERM blocked could only be killed.
-fn unblock_signals() {
-    let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigemptyset initialises the set before sigprocmask reads it; both are async-signal-safe.
-    unsafe {
-        libc::sigemptyset(none.as_mut_ptr());
-        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
-    }
+        // An old kernel or a filter: fork, and move in below.
+        Some(Err(_)) | None => fork(),
+    };
+    let prepare = || {
+        if let Some(leaf) = placement.leaf.filter(|_| !born_inside.get()) {
+            enter(leaf);
+        }
+        raise_oom_score(placement.oom_raise);
+    };
+    let manner = Manner { controlling_terminal: placement.controlling_terminal, fork: &copy, prepare: &prepare };
+    let pid = start(command, &manner)?;
+    Ok(Spawned { pid, born_inside: born_inside.get() })
 }
 
 /// A refusal leaves the child where it is, and the subreaper still owns it.
@@ -97,14 +63,6 @@ fn raise_oom_score(by: i32) {
     const FILE: &str = "/proc/self/oom_score_adj";
     let Some(now) = std::fs::read_to_string(FILE).ok().and_then(|text| text.trim().parse::<i32>().ok()) else { return };
     let _ = std::fs::write(FILE, (now + by).clamp(now, 1000).to_string());
-}
-
-fn fork() -> io::Result<i32> {
-    // SAFETY: the owner has one thread, so no lock is held by another one in the copy.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        pid => Ok(pid),
-    }
 }
 
 /// A fork whose copy is born in the cgroup behind `leaf`.

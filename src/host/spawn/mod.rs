@@ -8,3 +8,9 @@ pub use linux::{Placement, Spawned, spawn};
 mod windows;
 #[cfg(windows)]
 pub use windows::{Spawned, spawn};
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+pub use macos::{Placement, spawn};
+#[cfg(unix)]
+mod unix;

@@ -10,6 +10,10 @@ pub use linux::ProcessTable;
 mod windows;
 #[cfg(windows)]
 pub use windows::ProcessTable;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+pub use macos::ProcessTable;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -10,6 +10,10 @@ use linux as system;
 mod windows;
 #[cfg(windows)]
 use windows as system;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+use macos as system;
 
 mod ours;
 

@@ -32,8 +32,7 @@ impl Link {
         let program = settings.program.clone().map_or_else(process::own_program, Ok);
         let program = program.map_err(|source| OwnerError::Launch { program: "ledger itself".to_owned(), source })?;
         let failed = |source| OwnerError::Launch { program: program.display().to_string(), source };
-        adopted::become_subreaper();
-        adopted::reap();
+        adopted::take_in();
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(failed)?;
         let mut command = Program::new(&program);
         command.arg0("ledger").arg(OWNER_WORD).stdin(OwnedFd::from(theirs)).stdout(ends.stdout).stderr(ends.stderr);
@@ -96,7 +95,8 @@ impl Link {
     fn send(&mut self) -> io::Result<()> {
         let Some(stream) = &self.stream else { return Ok(()) };
         while !self.unsent.is_empty() {
-            match rustix::net::send(stream, self.unsent.as_slices().0, rustix::net::SendFlags::NOSIGNAL) {
+            // A closed socket is an error here and no SIGPIPE, which Rust's runtime has ignored from the start.
+            match rustix::net::send(stream, self.unsent.as_slices().0, rustix::net::SendFlags::empty()) {
                 Ok(count) => drop(self.unsent.drain(..count)),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => return Err(io::ErrorKind::WouldBlock.into()),

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::super::Terminal;
+use super::super::{Terminal, system};
 
 /// The end ledger reads. Only this end is non-blocking: the file's own is another open description and stays as programs expect.
 #[derive(Debug)]
@@ -78,8 +78,7 @@ impl AsyncRead for Output {
 
 /// The near and the far end of a new pseudo-terminal. Both are close-on-exec and neither becomes ledger's own terminal.
 fn pseudo_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
-    use rustix::pty::OpenptFlags;
-    let near = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    let near = system::open_terminal()?;
     rustix::pty::grantpt(&near)?;
     rustix::pty::unlockpt(&near)?;
     let name = rustix::pty::ptsname(&near, Vec::new())?;
