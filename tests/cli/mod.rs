@@ -1,14 +1,20 @@
-//! ledger from outside: the built program, its exit status, what it prints, and what its evidence says afterwards.
+//! ledger from outside: the built program, its exit status, what it prints, and what its evidence says afterwards. What
+//! daemonises with setsid(1) or looks into /proc is Linux's.
 
+#[cfg(target_os = "linux")]
 mod actions;
 mod bounds;
+#[cfg(target_os = "linux")]
 mod deaths;
 mod endings;
 mod history;
+#[cfg(target_os = "linux")]
 mod leftovers;
 mod names;
+#[cfg(target_os = "linux")]
 mod output;
 mod people;
 mod refusals;
+#[cfg(target_os = "linux")]
 mod signals;
 mod words;

@@ -1,26 +1,29 @@
-//! Real processes that misbehave, and the owner that ends them (CASES.md 1-24, 27).
+//! Real processes that misbehave, and the owner that ends them (CASES.md 1-24, 27). What needs /proc, setsid(1), a cgroup, a subreaper or
+//! QEMU is Linux's; the other systems have tests of their own.
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod deaths;
 #[cfg_attr(windows, expect(dead_code, reason = "some of it is for tests of Unix"))]
 pub mod driver;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod endings;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod escapes;
-#[cfg(unix)]
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "linux")]
 mod mechanisms;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod owner;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod pausing;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod privileges;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod qemu;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod slots;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod strangers;
 #[cfg(unix)]
 mod terminal;

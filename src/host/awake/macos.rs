@@ -1,4 +1,4 @@
-//! macOS: `caffeinate` holds an assertion until the process that it watches has ended. Compiled nowhere yet and run on no Mac.
+//! macOS: `caffeinate` holds an assertion until the process that it watches has ended. Compiled and linked; no Mac has run it.
 
 use std::process::{Command, Stdio};
 
