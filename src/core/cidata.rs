@@ -104,11 +104,12 @@ pub fn parse_line(line: &[u8]) -> Result<Option<Line<'_>>, BadLine> {
     if line.len() > MAX_LINE_BYTES {
         return Err(BadLine::TooLong);
     }
-    let line = line.trim_ascii();
+    // Looked at once as a whole, so that the reader need not look at every text in it again.
+    let line = str::from_utf8(line).map_err(|error| BadLine::Json(error.to_string()))?.trim_ascii();
     if line.is_empty() {
         return Ok(None);
     }
-    let fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| BadLine::Json(clip(&error.to_string(), 200)))?;
+    let fields: Fields<'_> = serde_json::from_str(line).map_err(|error| BadLine::Json(clip(&error.to_string(), 200)))?;
     fields.into_line().map(Some)
 }
 

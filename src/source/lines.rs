@@ -23,7 +23,7 @@ pub fn for_each_line<R: BufRead>(mut reader: R, longest: usize, mut each: impl F
         if chunk.is_empty() {
             break;
         }
-        let end = chunk.iter().position(|byte| *byte == b'\n');
+        let end = memchr::memchr(b'\n', chunk);
         let part = &chunk[..end.unwrap_or(chunk.len())];
         let fits = !skipping && carried.len() + part.len() <= longest;
         match (end, fits) {

@@ -40,18 +40,54 @@ pub struct Evidence {
 /// Reads one SOURCE: a path, or the URL of a sink. In a folder, a file that cannot be read costs itself and is told.
 pub fn read(source: &str, question: &assemble::Question, found: &mut Found) -> Result<(), SourceError> {
     let is_folder = std::path::Path::new(source).is_dir();
-    for place in open::places(source, found)? {
-        let before = found.evidence.len();
-        match open::read_place(&place, question, found) {
+    let places = open::places(source, found)?;
+    for (place, (held, read)) in places.iter().zip(read_places(&places, question)) {
+        let says_nothing = held.evidence.is_empty();
+        found.join(held);
+        match read {
             Err(error) if is_folder => found.warn(error.to_string()),
             // A file that was named and says nothing at all is a mistake, not a night without legs.
-            Ok(()) if !is_folder && place.is_text() && found.evidence.len() == before => {
+            Ok(()) if !is_folder && place.is_text() && says_nothing => {
                 return Err(SourceError::Empty { path: source.into() });
             }
             other => other?,
         }
     }
     Ok(())
+}
+
+/// Fewer places than this are read faster than a thread starts.
+const WORTH_A_THREAD: usize = 32;
+
+/// What each place holds, in their order; many are shared out among the cores.
+fn read_places(places: &[open::Place], question: &assemble::Question) -> Vec<(Found, Result<(), SourceError>)> {
+    let read_all = |places: &[open::Place]| -> Vec<_> {
+        let read = |place| {
+            let mut found = Found::default();
+            let read = open::read_place(place, question, &mut found);
+            (found, read)
+        };
+        places.iter().map(read).collect()
+    };
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(places.len() / WORTH_A_THREAD));
+    if cores < 2 {
+        return read_all(places);
+    }
+    std::thread::scope(|scope| {
+        let mut shares = places.chunks(places.len().div_ceil(cores));
+        let own = shares.next().unwrap_or_default();
+        let others: Vec<_> =
+            shares.map(|share| (share, std::thread::Builder::new().spawn_scoped(scope, move || read_all(share)))).collect();
+        let mut read = read_all(own);
+        for (share, other) in others {
+            // A host that gives no more threads costs time, not evidence.
+            read.extend(match other {
+                Ok(other) => other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(_) => read_all(share),
+            });
+        }
+        read
+    })
 }
 
 /// What a sink is asked for.
