@@ -1,4 +1,5 @@
-//! The shapes in which a value turns up: as it is, line by line, in base64, percent-encoded, in a JSON string.
+//! The shapes in which a value turns up: as it is, line by line, in base64 (also broken into lines), in hexadecimal digits,
+//! percent-encoded, in a JSON string.
 
 use std::collections::BTreeSet;
 
@@ -20,12 +21,14 @@ pub(super) fn encoded(value: &[u8]) -> BTreeSet<Vec<u8>> {
     let mut forms = BTreeSet::new();
     for part in parts(value) {
         base64_forms(part, &mut forms);
+        hex_forms(part, &mut forms);
         percent_forms(part, &mut forms);
         json_forms(part, &mut forms);
         if part != value {
             forms.insert(part.to_vec());
         }
     }
+    broken_base64_forms(value, &mut forms);
     forms.retain(|form| form.len() >= SHORTEST && form != value);
     forms
 }
@@ -47,6 +50,24 @@ fn base64_forms(value: &[u8], forms: &mut BTreeSet<Vec<u8>>) {
         for text in [STANDARD.encode(&padded), URL_SAFE.encode(&padded)] {
             forms.insert(text.as_bytes()[first..last].to_vec());
         }
+    }
+}
+
+/// What `base64` and MIME writers break their output to.
+const BASE64_LINES: [usize; 2] = [64, 76];
+
+/// Base64 of the value alone, as programs print it that break lines: each line by itself.
+fn broken_base64_forms(value: &[u8], forms: &mut BTreeSet<Vec<u8>>) {
+    let text = STANDARD.encode(value);
+    for width in BASE64_LINES.into_iter().filter(|width| text.len() > *width) {
+        forms.extend(text.as_bytes().chunks(width).filter(|line| line.len() >= SHORTEST_LINE).map(<[u8]>::to_vec));
+    }
+}
+
+/// As `xxd -p` and most programs print bytes.
+fn hex_forms(value: &[u8], forms: &mut BTreeSet<Vec<u8>>) {
+    for digits in [b"0123456789abcdef", b"0123456789ABCDEF"] {
+        forms.insert(value.iter().flat_map(|byte| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]).collect());
     }
 }
 

@@ -70,6 +70,19 @@ fn encodings() {
 }
 
 #[test]
+fn hexadecimal_digits_and_base64_that_is_broken_into_lines() {
+    check(&["hunter22"], "68756e7465723232 and 68756E7465723232", "*** and ***");
+    let secret: String = (0..150).map(|n| char::from(b'!' + (n * 7 % 90) as u8)).collect();
+    let redactor = Redactor::new([&secret]);
+    let text = base64::engine::general_purpose::STANDARD.encode(&secret);
+    for width in [64, 76] {
+        let lines: Vec<&str> = text.as_bytes().chunks(width).map(|line| std::str::from_utf8(line).unwrap()).collect();
+        let shown = redactor.text(&lines.join("\n"));
+        assert!(shown.lines().all(|line| line == "***"), "{width}: {shown}");
+    }
+}
+
+#[test]
 fn lines_of_a_key_are_hidden_one_by_one() {
     let key = "-----BEGIN KEY-----\nAAAABBBBCCCC\nDDDDEEEEFFFF\n-----END KEY-----\n";
     let redactor = Redactor::new([key]);
