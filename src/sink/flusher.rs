@@ -89,8 +89,17 @@ impl Flusher {
             tasks.push(SinkTask::new(backend, wiring));
             sinks.push(shared);
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        // The runtime is made where it runs: a thread that cannot be started must not drop one inside of another.
+        let (started, start) = std::sync::mpsc::sync_channel(1);
         std::thread::Builder::new().name("ledger-sinks".to_owned()).spawn(move || {
+            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => {
+                    let _ = started.send(Err(error));
+                    return;
+                }
+            };
+            let _ = started.send(Ok(()));
             runtime.block_on(async {
                 for task in tasks {
                     tokio::spawn(task.run());
@@ -101,6 +110,7 @@ impl Flusher {
             // A call that hangs in a share is left behind; waiting for it is what this thread exists to avoid.
             runtime.shutdown_background();
         })?;
+        start.recv().unwrap_or_else(|_| Err(io::Error::other("the thread of the sinks ended at once")))?;
         Ok((Self { sinks, news, _stop: stop }, received))
     }
 

@@ -86,7 +86,13 @@ impl Book {
         let connection = database::create(path, identity)?;
         // The identity goes into the database itself, so that a copy without its log still says whose it is.
         checkpoint(&connection).map_err(|error| StoreError::sql(path, &error))?;
-        grow_log(path).map_err(|error| StoreError::io(path, &error))?;
+        grow_log(path).map_err(|error| match error.kind() {
+            // SQLite was told to write its log and did not say that it could not.
+            std::io::ErrorKind::NotFound => {
+                StoreError::Io { path: path.to_owned(), detail: "the disk did not take the beginning of its log".to_owned() }
+            }
+            _ => StoreError::io(path, &error),
+        })?;
         Ok(connection)
     }
 

@@ -308,7 +308,8 @@ impl Drop for Owner {
     /// As `close`, but somebody else waits: an owner ends within milliseconds, and the next file need not wait for that.
     fn drop(&mut self) {
         if let Some(ended) = self.link.hang_up() {
-            std::thread::spawn(ended);
+            // A host that gives no thread keeps the entry of a dead process until ledger ends, which harms nothing.
+            let _ = std::thread::Builder::new().name("ledger-owner-end".to_owned()).spawn(ended);
         }
     }
 }
