@@ -1,5 +1,7 @@
 //! The live view of a run on a terminal: two lines that are drawn again and again. It draws what it is given and knows nothing of the run.
 
+use std::io::Write as _;
+
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -66,6 +68,22 @@ pub fn lines(bar: &Bar, width: u16) -> [String; 2] {
     }
     let second = cut(&style.glyphs(&facts.join(" · ")), width, style);
     [first, style.paint(Ink::Dim, &second)]
+}
+
+/// Lines of output that are shown when somebody asks for them.
+const LAST_LINES: usize = 12;
+
+/// The answer to somebody who asks what the running file printed last.
+pub fn last_lines(bar: &Bar, output: Option<&str>) -> String {
+    let style = bar.style;
+    let width = usize::from(style.width.max(20)) - 1;
+    let file = escape::name(&bar.file);
+    let Some(output) = output.map(escape::block).filter(|text| !text.is_empty()) else {
+        return format!("ledger: {file} has printed nothing in {}", bar.elapsed);
+    };
+    let shown = escape::last_lines(&output, LAST_LINES);
+    let lines = shown.lines().map(|line| cut(&style.glyphs(&format!("  {line}")), width, style));
+    std::iter::once(format!("ledger: {file} after {}, its last lines:", bar.elapsed)).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 fn ink(bar: &Bar) -> Ink {
@@ -142,6 +160,14 @@ impl Drawn {
         self.shown = true;
     }
 
+    /// Somebody has pressed Enter, and the terminal has moved on by a line.
+    pub fn entered(&self) {
+        if self.shown {
+            // A terminal that has gone away needs no cursor.
+            let _ = std::io::stderr().write_all(b"\x1b[A");
+        }
+    }
+
     /// Clears the lines, so that whatever is written next stands alone.
     pub fn hide(&mut self) {
         if std::mem::take(&mut self.shown) {
@@ -195,6 +221,18 @@ mod tests {
                 assert!(!line.chars().any(char::is_control));
             }
         }
+    }
+
+    #[test]
+    fn the_last_lines_are_told_when_asked_for() {
+        let text: String = (1..=30).map(|n| format!("line {n}\n")).collect();
+        let told = last_lines(&bar(), Some(&text));
+        let lines: Vec<&str> = told.lines().collect();
+        assert_eq!(lines[0], "ledger: test/integration/provisioning.test.ts after 1m23s, its last lines:");
+        assert_eq!((lines.len(), lines[1], lines[13]), (14, "  … 18 lines above", "  line 30"));
+        assert_eq!(last_lines(&bar(), None), "ledger: test/integration/provisioning.test.ts has printed nothing in 1m23s");
+        let hostile = last_lines(&bar(), Some(&HOSTILE.repeat(40)));
+        assert!(hostile.lines().skip(1).all(|line| line.width() < 80 && !line.chars().any(char::is_control)), "{hostile}");
     }
 
     #[test]

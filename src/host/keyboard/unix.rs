@@ -1,8 +1,9 @@
 //! Unix: line editing and echo of ledger's own terminal are off meanwhile, because the file's terminal does both. Ctrl-C and Ctrl-Z
 //! stay ledger's: a watchdog that cannot be interrupted is none.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::stdio::stdin;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -37,6 +38,61 @@ impl Drop for Keyboard {
     fn drop(&mut self) {
         self.relay.abort();
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+/// How soon a job that came back to the foreground hears its keys again.
+const BACKGROUND_LOOK: Duration = Duration::from_secs(1);
+
+/// Tells when Enter is pressed at ledger's own terminal. The terminal stays in its usual mode, so that nothing has to be put back after a
+/// kill.
+#[derive(Debug, Default)]
+pub struct EnterKey {
+    keys: Option<AsyncFd<BorrowedFd<'static>>>,
+}
+
+impl EnterKey {
+    /// Listens where standard input is a terminal; elsewhere no key is ever pressed. Needs the async runtime.
+    pub fn listen() -> Self {
+        if !std::io::stdin().is_terminal() {
+            return Self { keys: None };
+        }
+        // SAFETY: standard input is open for as long as the process lives.
+        let keys = unsafe { AsyncFd::register_with_interest(stdin(), Interest::READABLE) };
+        Self { keys: keys.ok() }
+    }
+
+    pub fn is_heard(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// The next time that Enter is pressed; never, where there is no keyboard. What else was typed on the line is dropped.
+    pub async fn pressed(&mut self) {
+        while let Some(keys) = &self.keys {
+            match typed(keys).await {
+                Ok(0) | Err(_) => self.keys = None,
+                Ok(_) => return,
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+/// Reads the line that was typed.
+async fn typed(keys: &AsyncFd<BorrowedFd<'static>>) -> io::Result<usize> {
+    loop {
+        let mut ready = keys.readable().await?;
+        // A job in the background that reads its terminal is stopped by the system.
+        if rustix::termios::tcgetpgrp(stdin())? != rustix::process::getpgrp() {
+            drop(ready);
+            tokio::time::sleep(BACKGROUND_LOOK).await;
+            continue;
+        }
+        let mut typed = [0_u8; 1024];
+        let count = rustix::io::read(keys.get_ref(), &mut typed)?;
+        // The kernel hands out one line at a time.
+        ready.clear_ready();
+        return Ok(count);
     }
 }
 
