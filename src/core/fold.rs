@@ -13,6 +13,8 @@ use super::sample::HostSample;
 
 /// More samples than a page can show are thinned to every second one, again and again.
 const SAMPLES_KEPT: usize = 512;
+/// Files whose details a live leg still holds: more than a marker has room for.
+const DETAILS_KEPT: usize = 64;
 /// Notes beyond this are counted by their absence; a flapping sink must not fill a marker.
 const NOTES_KEPT: usize = 100;
 
@@ -253,6 +255,17 @@ impl Leg {
     fn note(&mut self, ts: Wall, kind: &str, text: String) {
         if self.notes.len() < NOTES_KEPT {
             self.notes.push(note(ts, kind, text));
+        }
+    }
+
+    /// Lets go of what an older file took most room for, so that a repro of thousands of files stays small while it runs. What is stored
+    /// has it all; markers hold the newest files anyway.
+    pub fn forget_details(&mut self) {
+        let Some(at) = self.files.len().checked_sub(DETAILS_KEPT + 1) else { return };
+        let row = &mut self.files[at];
+        row.evidence = None;
+        if row.outcome == Some(Outcome::Pass) {
+            row.last_output = None;
         }
     }
 

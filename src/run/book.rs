@@ -66,7 +66,8 @@ impl Book {
         for stored in &appended.stored {
             self.fold(stored)?;
         }
-        if let Some(leg) = &self.leg {
+        if let Some(leg) = &mut self.leg {
+            leg.forget_details();
             *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(leg.for_marker()));
             self.head = leg.head.seq;
         }

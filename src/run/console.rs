@@ -26,6 +26,8 @@ enum Message {
     /// A whole line of ledger's own; it begins on a line of its own.
     Line(Stream, String),
     Bar(Box<Bar>),
+    /// Enter was pressed: the bar stands a line higher than it was drawn.
+    Entered,
     Flush(oneshot::Sender<()>),
 }
 
@@ -79,6 +81,11 @@ impl Console {
         }
     }
 
+    /// Somebody has pressed Enter at the terminal of the bar.
+    pub fn entered(&self) {
+        let _ = self.queue.try_send(Message::Entered);
+    }
+
     /// Waits until everything said so far is written, at most this long.
     pub async fn flush(&self, at_most: Duration) {
         let (done, answer) = oneshot::channel();
@@ -111,6 +118,12 @@ impl Writer {
                     self.write(stream, format!("{line}\n").as_bytes());
                 }
                 Message::Bar(bar) => self.draw(&bar),
+                Message::Entered => {
+                    if let Some(drawn) = &self.bar {
+                        drawn.entered();
+                    }
+                    self.hide_bar();
+                }
                 Message::Flush(done) => {
                     self.hide_bar();
                     let _ = done.send(());

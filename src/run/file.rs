@@ -74,7 +74,7 @@ pub async fn run(session: &mut Session, mut owner: Owner, bounds: Bounds, spec: 
                     session.record(vec![body]).await;
                 }
                 Effect::Done { outcome, cleanup } => {
-                    owner.close().await;
+                    session.part_with(owner).await;
                     session.sampler.watch(Watched::Nothing);
                     let record = record.expect("the machine records a file before it is done with it");
                     return Ended { outcome, cleanup, record };
@@ -143,6 +143,7 @@ async fn next_input(session: &mut Session, owner: &mut Owner, watch: &mut Watch,
                 pending.drain = None;
                 return Input::Drained(printed.unwrap_or_default());
             }
+            () = session.enter.pressed() => session.show_last_lines(watch, pending.output.as_ref()),
             news = session.book.news() => session.sink_news(news).await,
             () = tokio::time::sleep(wake.duration().min(redraw).max(Duration::from_millis(1))) => {
                 let now = clock::now();

@@ -100,10 +100,8 @@ pub async fn refuse(mut session: Session) {
 }
 
 /// Gives back what a run held that never began.
-pub async fn abandon(session: Session) {
-    if let Some(ready) = session.next_owner {
-        ready.close().await;
-    }
+pub async fn abandon(mut session: Session) {
+    session.all_parted().await;
     session.console.flush(LAST_WORDS).await;
     let _ = std::fs::remove_file(&session.obituary);
     let _ = session.book.close().await;

@@ -71,9 +71,7 @@ pub async fn run(session: &mut Session) {
         session.record(carried).await;
     }
     session.state.all_had_their_turn = !session.state.must_stop() || last_turn_was_taken(session);
-    if let Some(ready) = session.next_owner.take() {
-        ready.close().await;
-    }
+    session.all_parted().await;
 }
 
 fn round_is_due(session: &Session, round: u32, began: Moment) -> bool {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
+
 use super::announce;
 use super::book::{Book, BookError};
 use super::console::Console;
@@ -18,10 +20,13 @@ use crate::core::redact::Redactor;
 use crate::core::sample::HostSample;
 use crate::core::watch::Watch;
 use crate::host::clock;
+use crate::host::keyboard::EnterKey;
+use crate::host::owner::Owner;
 use crate::host::sampler::Sampler;
 use crate::host::signals::{Signal, Signals, stop_self};
 use crate::host::table::SharedTable;
 use crate::host::tree::Mechanism;
+use crate::report::live;
 use crate::report::style::Style;
 use crate::settings::RunSettings;
 use crate::sink::SinkNews;
@@ -38,6 +43,8 @@ pub struct Session {
     pub redactor: Arc<Mutex<Redactor>>,
     pub book: Book,
     pub signals: Signals,
+    /// Pressed by whoever wants to see what the running file printed last.
+    pub enter: EnterKey,
     pub sampler: Sampler,
     pub style: Style,
     /// One table of processes serves samples and sweeps.
@@ -48,6 +55,8 @@ pub struct Session {
     pub disabled: Vec<Mechanism>,
     /// Started ahead of the file that it will own.
     pub next_owner: Option<Ready>,
+    /// The owner of the file before, on its way out.
+    parting: Option<JoinHandle<()>>,
     pub state: LoopState,
     pub last_sample: HostSample,
     /// Where the deadline stands on the steady clock: resolved once, so that a clock step moves nothing.
@@ -68,6 +77,7 @@ pub struct Parts {
     pub redactor: Arc<Mutex<Redactor>>,
     pub book: Book,
     pub signals: Signals,
+    pub enter: EnterKey,
     pub sampler: Sampler,
     pub style: Style,
     pub table: SharedTable,
@@ -89,12 +99,14 @@ impl Session {
             redactor: parts.redactor,
             book: parts.book,
             signals: parts.signals,
+            enter: parts.enter,
             sampler: parts.sampler,
             style: parts.style,
             table: parts.table,
             obituary: parts.obituary,
             disabled: parts.disabled,
             next_owner: parts.first_owner,
+            parting: None,
             state: LoopState::default(),
             last_sample: HostSample::default(),
             deadline_mono_ms,
@@ -102,6 +114,20 @@ impl Session {
             last_seen: now,
             in_a_hurry: false,
             ledger_error: None,
+        }
+    }
+
+    /// Lets an owner end beside the loop: it has nothing left to do, and the next file need not wait for it.
+    pub async fn part_with(&mut self, owner: Owner) {
+        let earlier = self.parting.replace(tokio::spawn(owner.close()));
+        finished(earlier).await;
+    }
+
+    /// Waits until no owner is left.
+    pub async fn all_parted(&mut self) {
+        finished(self.parting.take()).await;
+        if let Some(ready) = self.next_owner.take() {
+            ready.close().await;
         }
     }
 
@@ -198,11 +224,13 @@ impl Session {
     pub async fn sink_news(&mut self, news: SinkNews) {
         let body = match news {
             SinkNews::Degraded { url, error, unsent } => {
-                let degraded = SinkDegraded { url, error: self.redactor().text(&error), unsent };
+                let redactor = self.redactor();
+                let degraded = SinkDegraded { url: redactor.text(&url), error: redactor.text(&error), unsent };
                 self.console.say(announce::sink_degraded(&degraded, self.settings.actions.is_some()));
                 Body::SinkDegraded(degraded)
             }
             SinkNews::Recovered { url, down } => {
+                let url = self.redactor().text(&url);
                 self.console.say(format!("ledger: the sink {url} is back after {down}"));
                 Body::SinkRecovered(SinkRecovered { url, down_s: down })
             }
@@ -223,10 +251,25 @@ impl Session {
         if self.console.has_bar() { REDRAW } else { Duration::from_secs(3600) }
     }
 
+    /// The answer to Enter.
+    pub fn show_last_lines(&self, watch: &Watch, output: Option<&Output>) {
+        self.console.entered();
+        let output = output.and_then(Output::last_lines);
+        let bar = announce::bar(self, watch, clock::now(), None);
+        self.console.say(live::last_lines(&bar, output.as_deref()));
+    }
+
     pub fn show(&self, watch: &Watch, now: Moment, output: Option<&Output>) {
         if self.console.has_bar() && !watch.is_over() {
             let last_line = output.and_then(Output::last_lines);
             self.console.draw(announce::bar(self, watch, now, last_line.as_deref()));
         }
+    }
+}
+
+/// A task that broke off has nothing to say either.
+async fn finished(task: Option<JoinHandle<()>>) {
+    if let Some(task) = task {
+        let _ = task.await;
     }
 }

@@ -14,6 +14,7 @@ use super::{RunError, finish, rounds};
 use crate::core::event::{Body, HostSampled, RunStarted, SampledAt, SinkState};
 use crate::core::ids::Epoch;
 use crate::core::redact::Redactor;
+use crate::host::keyboard::EnterKey;
 use crate::host::sampler::Sampler;
 use crate::host::signals::Signals;
 use crate::host::table::{ProcessTable, SharedTable};
@@ -91,6 +92,10 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
         warnings: plan.warnings.clone(),
     };
     announce::begin(&console, &settings, &plan, &recovered);
+    let enter = if console.has_bar() { EnterKey::listen() } else { EnterKey::default() };
+    if enter.is_heard() {
+        console.say("ledger: press Enter for the last lines of the running file".to_owned());
+    }
     let parts = Parts {
         settings: Arc::new(settings),
         plan,
@@ -98,6 +103,7 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
         redactor: Arc::new(Mutex::new(redactor)),
         book,
         signals,
+        enter,
         sampler,
         style,
         table,
@@ -116,6 +122,7 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
     if session.settings.require_sink
         && let Err(silent) = session.book.reachable(REQUIRED_WITHIN).await
     {
+        let silent = without_secrets(silent, &session.redactor());
         finish::abandon(session).await;
         return Err(RunError::SinkSilent(silent));
     }
@@ -130,11 +137,19 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
         let refused: Vec<SinkState> = states.into_iter().filter(|sink| sink.degraded || sink.unsent > 0).collect();
         if !refused.is_empty() {
             // Some sinks can be read and not written, which only a write shows. The leg is closed, so that nobody takes it for lost.
+            let refused = without_secrets(refused, &session.redactor());
             finish::refuse(session).await;
             return Err(RunError::SinkSilent(refused));
         }
     }
     Ok(session)
+}
+
+/// A path or an answer may hold what must not be shown.
+fn without_secrets(sinks: Vec<SinkState>, redactor: &Redactor) -> Vec<SinkState> {
+    let hidden =
+        |sink: SinkState| SinkState { url: redactor.text(&sink.url), error: sink.error.map(|error| redactor.text(&error)), ..sink };
+    sinks.into_iter().map(hidden).collect()
 }
 
 fn open_sinks(settings: &RunSettings, epoch: &Epoch) -> Result<Vec<Box<dyn Backend>>, RunError> {

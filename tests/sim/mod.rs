@@ -1,3 +1,4 @@
 //! Decisions driven by scripts instead of by a machine.
 
+mod long_run;
 mod rollup;
