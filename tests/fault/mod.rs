@@ -3,9 +3,11 @@
 mod events;
 mod full_disk;
 #[cfg(unix)]
+mod readers;
 mod remote;
 mod sinks;
 mod store_damage;
 mod store_kills;
 mod store_refusals;
 mod store_writes;
+mod syscalls;
