@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a measurement stops at the first thing that is not as it should be")]
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the finest clock there is")]
 
+mod row;
+
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -16,6 +18,7 @@ use ci_ledger::host::owner::{Owner, OwnerSettings, Report, SpawnSpec};
 use ci_ledger::host::sampler::{Sampler, Watched};
 use ci_ledger::host::table::{Depth, SharedTable};
 use ci_ledger::host::{clock, identity};
+use row::{Figures, row};
 use tokio::io::AsyncReadExt as _;
 
 fn main() {
@@ -37,7 +40,7 @@ async fn measure() {
             Sampler::new(table.clone(), vec![("work".to_owned(), ".".into()), ("temp".to_owned(), std::env::temp_dir())]);
         sampler.watch(Watched::Owner(identity::own_id()));
         timed("sample", 50, || drop(sampler.sample(clock::now())));
-        files(&table).await;
+        files(&table, others).await;
         crowd.disperse().await;
     }
     a_thousand_that_ignore_term(&table).await;
@@ -73,9 +76,10 @@ fn program(program: &str, args: &[&str]) -> SpawnSpec {
 }
 
 /// `true` under an owner that was launched before, as the loop does it.
-async fn files(table: &SharedTable) {
-    let (mut bare, mut launches, mut lives, mut sweeps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+async fn files(table: &SharedTable, others: usize) {
+    let (mut bare, mut launches, mut lives, mut sweeps, mut scans) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..50 {
+        scans.push(one_scan());
         let began = Instant::now();
         std::process::Command::new("true").status().unwrap();
         bare.push(began.elapsed());
@@ -96,7 +100,35 @@ async fn files(table: &SharedTable) {
     print("`true`, bare", bare);
     print("owner, from launch to readiness", launches);
     print("`true`, from start to its reported end", lives);
-    print("sweep of a clean file", sweeps);
+    let most = match others {
+        300 => Some(5.0),
+        3000 => Some(25.0),
+        _ => None,
+    };
+    let budget = most.map_or_else(String::new, |most| format!("≤ {most} ms"));
+    let scan = Figures::ms(&scans);
+    row(
+        &format!("sweep of a clean file, {others} other processes"),
+        &Figures::ms(&sweeps),
+        Some(("reading /proc/*/stat once", &scan)),
+        &budget,
+        most,
+    );
+}
+
+/// What any look at all processes costs: the names in /proc, and one file of each.
+fn one_scan() -> Duration {
+    let began = Instant::now();
+    let mut read = 0;
+    for entry in std::fs::read_dir("/proc").unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().is_some_and(|name| name.as_encoded_bytes()[0].is_ascii_digit()) {
+            // A process may have ended since.
+            read += std::fs::read(path.join("stat")).map_or(0, |text| text.len());
+        }
+    }
+    assert!(read > 0);
+    began.elapsed()
 }
 
 async fn until_exit(owner: &mut Owner) {
@@ -129,7 +161,18 @@ async fn a_thousand_that_ignore_term(table: &SharedTable) {
         assert_eq!(swept.cleanup, Cleanup::Clean);
         crowd.0.take().unwrap().close().await;
     }
-    print("1,000 that ignore TERM: gone after the grace", times);
+    let what = "cap expiry → tree gone, 1,000 processes that ignore TERM, grace excluded";
+    row(what, &Figures::ms(&times), None, "≤ 250 ms", Some(250.0));
+    let mut times = Vec::new();
+    for _ in 0..3 {
+        let mut crowd = Crowd::gather(table, 2000).await;
+        let began = Instant::now();
+        let swept = sweep(crowd.0.as_mut().unwrap(), StopOrder::at_once()).await;
+        times.push(began.elapsed());
+        assert_eq!(swept.cleanup, Cleanup::Clean);
+        crowd.0.take().unwrap().close().await;
+    }
+    row("2,000 processes, killed at once and verified gone", &Figures::ms(&times), None, "", None);
 }
 
 /// Idle processes under an owner of their own.

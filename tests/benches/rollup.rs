@@ -8,6 +8,8 @@
     reason = "a bench reads the clock itself and stops at the first surprise"
 )]
 
+mod row;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -21,6 +23,7 @@ use ci_ledger::core::outcome::{Cleanup, Conclusion, Outcome, Scope, Status};
 use ci_ledger::core::process::ProcessId;
 use ci_ledger::core::sample::{Disk, HostSample};
 use ci_ledger::store::{Added, Archive};
+use row::{Figures, row};
 
 const SHARED: &str = "/work/shared/ci-data/runs";
 const PUBLIC_LEGS: usize = 298;
@@ -62,18 +65,28 @@ fn public(dir: &Path) {
         std::fs::write(folder.join(name), text).unwrap();
     }
     let path = folder.to_str().unwrap();
-    let report = median(|| ledger(&["report", path, "--format", "tested-versions"]));
-    let nothing = median(|| ledger(&["--version"]));
-    println!(
-        "tested-versions over {PUBLIC_LEGS} ci-data legs ({lines} records): {report:?} whole process; --version alone {nothing:?}"
-    );
-    if let Some(peer) = peer(path) {
-        println!("a script that does the same fold (bun or node): {peer:?}");
+    let what = format!("tested-versions over {PUBLIC_LEGS} ci-data legs ({lines} records), whole process");
+    let script = Peer::new();
+    let (mut ours, mut theirs, mut nothing) = (Vec::new(), Vec::new(), Vec::new());
+    // In turns, so that a busy moment falls on all.
+    for _ in 0..ROUNDS {
+        ours.push(timed(|| ledger(&["report", path, "--format", "tested-versions"])));
+        nothing.push(timed(|| ledger(&["--version"])));
+        theirs.extend(script.as_ref().map(|script| timed(|| script.run(path))));
     }
+    let theirs = (!theirs.is_empty()).then(|| Figures::ms(&theirs));
+    let beside = theirs.as_ref().map(|theirs| ("a script that does the same fold", theirs));
+    row(&what, &Figures::ms(&ours), beside, "≤ 26 ms", Some(26.0));
+    row("`ledger --version`, whole process", &Figures::ms(&nothing), None, "", None);
 }
 
 /// The same fold as a script: read every line, take each leg's version, keep the newest row.
-fn peer(folder: &str) -> Option<Duration> {
+struct Peer {
+    program: &'static str,
+    script: tempfile::NamedTempFile,
+}
+
+impl Peer {
     const SCRIPT: &str = r#"
 const fs=require('fs'),path=require('path'),dir=process.argv[process.argv.length-1],out={};
 for(const f of fs.readdirSync(dir).sort()){const boots={};let suite;
@@ -84,31 +97,64 @@ if(!v){let best=0;for(const[k,n]of Object.entries(boots))if(n>best){best=n;v=k}}
 const row=(out[v]??={}),old=row[suite.platform];if(!old||old.date<suite.ts)row[suite.platform]={conclusion:suite.conclusion,date:suite.ts,run_id:suite.run_id}}
 const s=o=>o&&typeof o==='object'?Object.fromEntries(Object.keys(o).sort().map(k=>[k,s(o[k])])):o;
 process.stdout.write(JSON.stringify(s(out),null,'\t')+'\n')"#;
-    let program = ["bun", "node"].into_iter().find(|name| Command::new(name).arg("--version").output().is_ok())?;
-    let script = std::env::temp_dir().join(format!("ledger-bench-peer-{}.cjs", std::process::id()));
-    std::fs::write(&script, SCRIPT).unwrap();
-    let took = median(|| {
-        let status = Command::new(program).arg(&script).arg(folder).stdout(Stdio::null()).status().unwrap();
+
+    /// `None` where neither bun nor node is installed.
+    fn new() -> Option<Self> {
+        let program = ["bun", "node"].into_iter().find(|name| Command::new(name).arg("--version").output().is_ok())?;
+        let script = tempfile::Builder::new().suffix(".cjs").tempfile().unwrap();
+        std::fs::write(script.path(), Self::SCRIPT).unwrap();
+        Some(Self { program, script })
+    }
+
+    fn run(&self, folder: &str) {
+        let status = Command::new(self.program).arg(self.script.path()).arg(folder).stdout(Stdio::null()).status().unwrap();
         assert!(status.success());
-    });
-    std::fs::remove_file(&script).unwrap();
-    Some(took)
+    }
 }
 
+/// Reports over an archive of so many legs, beside a quarter of it: four times as long is linear.
 fn archive(dir: &Path, legs: u32) {
-    let (made, imported) = (dir.join("made.db"), dir.join("imported.db"));
-    let begun = Instant::now();
-    let events = make(&made, legs);
-    println!("made an archive of {legs} legs x {FILES} files, {events} events, in {:?}", begun.elapsed());
-    let begun = Instant::now();
-    let peak = peak_kib(&["import", made.to_str().unwrap(), "--into", imported.to_str().unwrap()]);
-    println!("import of it: {:?}, at most {peak} KiB resident", begun.elapsed());
-    let path = imported.to_str().unwrap();
+    let quarter = Archived::make(dir, legs / 4);
+    let whole = Archived::make(dir, legs);
+    let name = format!("a quarter of the legs, {} events", quarter.events);
     for format in ["tested-versions", "attempted-legs", "json", "timing"] {
-        let took = (0..3).map(|_| timed(|| ledger(&["report", path, "--format", format]))).min().unwrap();
-        println!("report --format {format}: {took:?}");
+        let what = format!("report --format {format} over {legs} legs × {FILES} files, {} events", whole.events);
+        row(&what, &whole.report(format), Some((&name, &quarter.report(format))), "≤ 2,000 ms, linear", Some(2000.0));
     }
+    let peak = |archived: &Archived| Figures::new(vec![archived.peak_kib as f64 / 1024.0], "MiB");
+    row(
+        &format!("highest resident memory of `import` of {legs} legs"),
+        &peak(&whole),
+        Some((&name, &peak(&quarter))),
+        "flat",
+        None,
+    );
+    let path = whole.path.to_str().unwrap();
     println!("verify, which folds every event again: {:?}", timed(|| ledger(&["verify", path])));
+}
+
+struct Archived {
+    path: PathBuf,
+    events: u64,
+    peak_kib: u64,
+}
+
+impl Archived {
+    fn make(dir: &Path, legs: u32) -> Self {
+        let (made, path) = (dir.join(format!("made-{legs}.db")), dir.join(format!("imported-{legs}.db")));
+        let events = make(&made, legs);
+        let begun = Instant::now();
+        let peak_kib = peak_kib(&["import", made.to_str().unwrap(), "--into", path.to_str().unwrap()]);
+        println!("import of {legs} legs, {events} events: {:?}", begun.elapsed());
+        std::fs::remove_file(&made).unwrap();
+        Self { path, events, peak_kib }
+    }
+
+    fn report(&self, format: &str) -> Figures {
+        let path = self.path.to_str().unwrap();
+        let times: Vec<_> = (0..5).map(|_| timed(|| ledger(&["report", path, "--format", format]))).collect();
+        Figures::ms(&times)
+    }
 }
 
 fn ledger(arguments: &[&str]) {
@@ -136,12 +182,6 @@ fn timed(run: impl FnOnce()) -> Duration {
     let begun = Instant::now();
     run();
     begun.elapsed()
-}
-
-fn median(mut run: impl FnMut()) -> Duration {
-    let mut times: Vec<Duration> = (0..ROUNDS).map(|_| timed(&mut run)).collect();
-    times.sort();
-    times[ROUNDS / 2]
 }
 
 fn make(path: &Path, legs: u32) -> u64 {

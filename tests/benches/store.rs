@@ -1,12 +1,14 @@
 //! What a durable event costs, beside what the disk itself costs in the same run; and whether memory stays flat over a million events.
 //!
-//! `cargo bench --bench store`; with `-- million` the long one, with `-- boundary` a boundary of a run with the file sink.
+//! `cargo bench --bench store`; with `-- million` or `-- ratio` only that part, with `-- boundary` a boundary of a run with the file sink.
 
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
     reason = "a bench reads the clock itself and stops at the first surprise"
 )]
+
+mod row;
 
 use std::fs::File;
 use std::io::Write as _;
@@ -15,12 +17,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ci_ledger::core::chain::Stored;
-use ci_ledger::core::event::{Body, HostSampled, SampledAt};
+use ci_ledger::core::event::{Body, Envelope, HostInfo, HostSampled, RunStarted, SampledAt};
+use ci_ledger::core::fold::Leg;
 use ci_ledger::core::ids::{Attempt, Epoch, LegId, Platform, RunId, Seq, Target};
 use ci_ledger::core::moment::{Moment, Secs, Wall};
+use ci_ledger::core::row::Head;
 use ci_ledger::core::sample::HostSample;
+use ci_ledger::host::sampler::Sampler;
+use ci_ledger::host::table::SharedTable;
 use ci_ledger::sink::{self, Backlog, Flusher, FlusherOptions, Patience, RenderMarker, SinkContext};
 use ci_ledger::store::{LedgerFolder, Verdict, Writer, WriterOptions, verify};
+use row::{Figures, row};
 
 const START: Wall = Wall(1_760_000_000_000);
 const ROUNDS: usize = 7;
@@ -32,7 +39,12 @@ fn main() {
     match () {
         () if asked("million") => million(dir.path()),
         () if asked("boundary") => boundary(dir.path()),
-        () => ratio(dir.path()),
+        () if asked("ratio") => ratio(dir.path()),
+        () => {
+            ratio(dir.path());
+            let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+            million(dir.path());
+        }
     }
 }
 
@@ -40,7 +52,7 @@ fn main() {
 fn ratio(dir: &Path) {
     let folder = LedgerFolder::create(&dir.join(".ledger")).unwrap();
     let line_bytes = line_bytes(&folder);
-    let mut ratios = Vec::new();
+    let (mut ratios, mut all_bare) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let writer = open(&folder, &format!("round-{round}"));
         let mut file = File::create(dir.join("bare")).unwrap();
@@ -55,6 +67,7 @@ fn ratio(dir: &Path) {
             bare.push(begun.elapsed());
         }
         writer.close_blocking().unwrap();
+        all_bare.extend(&bare);
         let (ours_all, bare_all): (Duration, Duration) = (ours.iter().sum(), bare.iter().sum());
         ratios.push(bare_all.as_secs_f64() / ours_all.as_secs_f64());
         println!(
@@ -66,8 +79,10 @@ fn ratio(dir: &Path) {
             ratios[round]
         );
     }
-    ratios.sort_by(f64::total_cmp);
-    println!("median ratio {:.2} (must reach 0.80)", ratios[ROUNDS / 2]);
+    // Turned over, so that less is better as in every other row: 1.25 times the cost is 0.8 of the rate.
+    let costs = Figures::new(ratios.iter().map(|ratio| 1.0 / ratio).collect(), "×");
+    let bare = Figures::ms(&all_bare);
+    row("durable append ÷ bare append, round by round", &costs, Some(("a bare append", &bare)), "≤ 1.25 ×", Some(1.25));
 }
 
 /// How long the stored line of the event is.
@@ -83,28 +98,66 @@ fn percentiles(times: &mut [Duration]) -> String {
     format!("p50 {:.0?}, p99 {:.1?}", times[times.len() / 2], times[times.len() * 99 / 100])
 }
 
-/// A million samples, handed in as fast as the disk takes them, a hundred at once.
+/// A million samples, one for every second of eleven days, through all that holds memory in a run: the store, the fold, a file sink, the
+/// sampler. They are handed in as fast as the disk takes them, a hundred at once.
 fn million(dir: &Path) {
     let folder = LedgerFolder::create(&dir.join(".ledger")).unwrap();
     let writer = open(&folder, "million");
+    let url = url::Url::from_directory_path(dir.join("sink")).unwrap().to_string();
+    let backend = sink::open(&url, &SinkContext::new(leg(), Epoch::from("million"))).unwrap();
+    let render: RenderMarker = Arc::new(|_, _| vec![b'x'; 8 * 1024]);
+    let options = FlusherOptions { backlog: Arc::new(Again(writer.path().to_owned())), render, heartbeat: Secs::from_secs(30) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (flusher, _news) = Flusher::start(vec![backend], options).unwrap();
+    let mut sampler = Sampler::new(SharedTable::default(), vec![("temp".to_owned(), dir.to_owned())]);
+    let mut folded: Option<Leg> = None;
+    let mut resident = Vec::new();
     let begun = Instant::now();
-    for part in 1..=10 {
+    for part in 0..10 {
         for number in 0..1000 {
-            writer.append_blocking(moment(part * 1000 + number), vec![body(); 100]).unwrap();
+            let at = moment(1000 * 100 * (part * 1000 + number));
+            let sample = sampler.sample(at);
+            let mut bodies = vec![Body::HostSampled(HostSampled { at: SampledAt::Heartbeat, sample }); 100];
+            if part + number == 0 {
+                bodies.insert(0, Body::RunStarted(Box::new(started())));
+            }
+            let appended = writer.append_blocking(at, bodies).unwrap();
+            for stored in &appended.stored {
+                let envelope: Envelope = serde_json::from_str(&stored.line).unwrap();
+                let head = Head { seq: stored.seq, digest: stored.digest.clone() };
+                match &mut folded {
+                    Some(leg) => leg.apply(&envelope, head).unwrap(),
+                    None => folded = Some(Leg::begin(&envelope, head).unwrap()),
+                }
+            }
+            flusher.offer(&appended.stored);
+            runtime.block_on(flusher.barrier(appended.stored.last().unwrap().seq, Duration::from_secs(1)));
+            resident.push(resident_mib());
         }
-        println!("{:>9} events, {:>6.1?}, resident {} KiB", part * 100_000, begun.elapsed(), resident_kib());
+        println!("{:>9} events, {:>6.1?}, resident {:.1} MiB", (part + 1) * 100_000, begun.elapsed(), resident_mib());
     }
     let path = writer.path().to_owned();
     writer.close_blocking().unwrap();
+    let tenth = resident.len() / 10;
+    let first = Figures::new(resident[..tenth].to_vec(), "MiB");
+    let last = Figures::new(resident[resident.len() - tenth..].to_vec(), "MiB");
+    row("resident memory in the last tenth of 1,000,000 samples", &last, Some(("the first tenth", &first)), "≤ 25 MiB", Some(25.0));
+    let states = runtime.block_on(flusher.finish(Patience { silence: Duration::from_secs(30), total: Duration::from_secs(60) }));
+    assert_eq!((states[0].unsent, states[0].degraded), (0, false), "{states:?}");
     let begun = Instant::now();
     let verified = verify(&path, None);
-    assert_eq!((verified.verdict, verified.head.seq), (Verdict::OpenEnd, Seq(1_000_000)));
-    println!(
-        "verified in {:.1?}, resident {} KiB, {} MiB on disk",
-        begun.elapsed(),
-        resident_kib(),
-        path.metadata().unwrap().len() >> 20
-    );
+    assert_eq!((verified.verdict, verified.head.seq), (Verdict::OpenEnd, Seq(1_000_001)));
+    println!("verified in {:.1?}, {} MiB on disk", begun.elapsed(), path.metadata().unwrap().len() >> 20);
+}
+
+/// Reads what the sink had no room for.
+struct Again(std::path::PathBuf);
+
+impl Backlog for Again {
+    fn read_after(&self, after: Seq, most: usize, _: usize) -> Result<Vec<Stored>, String> {
+        let reader = ci_ledger::store::Reader::open(&self.0).map_err(|error| error.to_string())?;
+        Ok(reader.lines_after(after).take(most).filter_map(|line| line.ok()?.stored()).collect())
+    }
 }
 
 /// What a run pays between two files: one transaction, one write of the file sink, its answer. Beside it what a device flush costs.
@@ -155,12 +208,10 @@ impl Backlog for NoBacklog {
     }
 }
 
-fn resident_kib() -> String {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .map_or_else(|| "?".to_owned(), |rest| rest.trim().replace(" kB", ""))
+fn resident_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+    kib.unwrap() / 1024.0
 }
 
 fn open(folder: &LedgerFolder, epoch: &str) -> Writer {
@@ -190,4 +241,12 @@ fn body() -> Body {
         ..HostSample::default()
     };
     Body::HostSampled(HostSampled { at: SampledAt::Heartbeat, sample })
+}
+
+fn started() -> RunStarted {
+    let value = serde_json::json!({
+        "plan": [], "files_planned": 1, "scope": "full", "legs": 1, "command": ["sh"], "host": HostInfo::default(), "containment": "subreaper",
+        "versions": {}, "writer": {"pid": 100, "start": 5}, "deadline": null, "heartbeat_s": 1
+    });
+    serde_json::from_value(value).unwrap()
 }
