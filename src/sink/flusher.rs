@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::core::chain::Stored;
@@ -172,6 +172,7 @@ impl Flusher {
 async fn settle_one(sink: &Shared, silence: Duration, deadline: Instant) {
     sink.hurry();
     let mut answers = sink.answers.subscribe();
+    let mut heard = Instant::now();
     loop {
         // In this order: a write that took what was waiting has said so before (`begin_marker`).
         let waiting = sink.work().touched;
@@ -181,15 +182,36 @@ async fn settle_one(sink: &Shared, silence: Duration, deadline: Instant) {
         if !behind || seen.fenced || seen.given_up {
             return;
         }
-        let until = deadline.min(Instant::now() + silence);
-        if seen.ordered_until.is_some_and(|ordered| ordered > until) {
-            sink.answers.send_modify(|answers| answers.given_up = true);
-            return;
+        let until = deadline.min(heard + silence);
+        let told_to_wait = seen.ordered_until.is_some_and(|ordered| ordered > until);
+        match if told_to_wait { End::InVain } else { next_word(&mut answers, &seen, until).await } {
+            End::Heard => heard = Instant::now(),
+            End::LookAgain => {}
+            End::InVain => {
+                sink.answers.send_modify(|answers| answers.given_up = true);
+                return;
+            }
         }
-        let answered = answers.wait_for(|now| now.writes > seen.writes || now.fenced);
-        if timeout_at(until, answered).await.is_err() {
-            sink.answers.send_modify(|answers| answers.given_up = true);
-            return;
-        }
+    }
+}
+
+/// What the end makes of the next thing that a sink says.
+enum End {
+    /// It took a write: it has its silence anew.
+    Heard,
+    /// It failed, or wants to be left alone for a while; that is no answer which would earn it more time.
+    LookAgain,
+    /// It is silent, or has said no. It would say that again: nothing is gained by asking for a whole second.
+    InVain,
+}
+
+async fn next_word(answers: &mut watch::Receiver<Answers>, seen: &Answers, until: Instant) -> End {
+    let has_spoken = |now: &Answers| {
+        now.writes > seen.writes || now.refusals > seen.refusals || now.ordered_until > seen.ordered_until || now.fenced
+    };
+    match timeout_at(until, answers.wait_for(has_spoken)).await {
+        Ok(Ok(now)) if now.writes > seen.writes => End::Heard,
+        Ok(Ok(now)) if now.refusals == seen.refusals => End::LookAgain,
+        _ => End::InVain,
     }
 }

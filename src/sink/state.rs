@@ -61,6 +61,8 @@ pub(super) struct Answers {
     pub held_back: bool,
     /// The service has ordered to be left alone until then.
     pub ordered_until: Option<Instant>,
+    /// How often the sink has said no (a missing permission, a bucket that is none), and not merely failed.
+    pub refusals: u64,
     /// The end of the run has waited in vain.
     pub given_up: bool,
 }

@@ -192,6 +192,9 @@ impl SinkTask {
         self.position = None;
         self.wiring.shared.marker_is_owed();
         self.wiring.shared.degrade(&error.detail, Instant::now(), &self.wiring.news);
+        if matches!(error.trouble, Trouble::Refused | Trouble::Usage) {
+            self.wiring.shared.answers.send_modify(|answers| answers.refusals += 1);
+        }
     }
 
     async fn pause(&mut self, trouble: Trouble) {

@@ -40,7 +40,7 @@ impl Backlog for Everything {
 }
 
 /// What a scripted sink does with a call.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mood {
     Well,
     /// Takes its time.
@@ -51,6 +51,10 @@ enum Mood {
     Forgets,
     Hangs,
     Fences,
+    /// Says no: a permission is missing.
+    Refuses,
+    /// Wants to be left alone for as long as this, and says so each time.
+    Orders(Duration),
 }
 
 #[derive(Default)]
@@ -92,6 +96,10 @@ impl Scripted {
         match (self.mood)(calls) {
             Mood::Fails => Err(SinkError::retryable(self.url, "scripted failure")),
             Mood::Fences => Err(SinkError::new(self.url, Trouble::Fenced, "scripted fence")),
+            Mood::Refuses => Err(SinkError::new(self.url, Trouble::Refused, "scripted refusal")),
+            Mood::Orders(after) => {
+                Err(SinkError::new(self.url, Trouble::Retryable { after: Some(after) }, "scripted order to wait"))
+            }
             Mood::Hangs => std::future::pending().await,
             Mood::Slow => {
                 tokio::time::sleep(SECOND / 4).await;
@@ -303,6 +311,37 @@ async fn the_end_waits_for_the_write_that_is_on_its_way() {
             }
             let states = flusher.settle(patience(5)).await;
             assert_eq!((states[0].sent, states[0].unsent), (seq, 0), "call {nth}");
+        }
+    }
+}
+
+/// Who waits at the end waits for a word that may come. One that has said no gets no second of silence on top, neither at the end of a run
+/// nor under `--require-sink`, whose patience is far longer; one that asks for a moment each time does not get a moment each time.
+#[tokio::test]
+async fn a_sink_that_says_no_is_not_waited_for() {
+    for (mood, most) in [
+        (Mood::Refuses, SECOND / 2),
+        (Mood::Orders(SECOND * 900), SECOND / 2),
+        (Mood::Orders(SECOND / 10), SECOND * 3 / 2),
+        (Mood::Fails, SECOND * 3 / 2),
+        (Mood::Hangs, SECOND * 3 / 2),
+    ] {
+        for before_the_end in [false, true] {
+            // It can be read and not written: what a fork's token is.
+            let (sink, held) = Scripted::new(move |call| if call == 1 { Mood::Well } else { mood });
+            let (flusher, _news) = start(vec![sink]);
+            flusher.reachable(SECOND).await.unwrap();
+            flusher.offer(&[event(1)]);
+            if before_the_end {
+                flusher.barrier(Seq(1), SECOND).await;
+            }
+            let begun = Instant::now();
+            let states = flusher.settle(Patience::default()).await;
+            let took = begun.elapsed();
+            assert!(took < most, "{mood:?}: {took:?}");
+            assert!(states[0].degraded && states[0].unsent == 1, "{mood:?}: {states:?}");
+            // It is asked once more at the end, for somebody may have mended it.
+            assert!(held.lock().unwrap().calls >= 2 + u32::from(before_the_end && mood == Mood::Refuses), "{mood:?}");
         }
     }
 }

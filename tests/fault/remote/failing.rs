@@ -104,6 +104,7 @@ async fn a_required_sink_that_cannot_be_written_is_an_error_before_anything_runs
         (method != Method::GET).then(|| Fault::Answer(403, vec![], "Resource not accessible by integration"))
     });
     let folder = suite();
+    let begun = Instant::now();
     let output = ledger(folder.path())
         .env("GITHUB_API_URL", fake.url())
         .args(["run", "--require-sink", "--sink", "github:", "*.sh", "--", "sh"])
@@ -111,6 +112,8 @@ async fn a_required_sink_that_cannot_be_written_is_an_error_before_anything_runs
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
+    // A no is an answer: what would be waited for, 15 s of it, has been said.
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     assert!(said.contains("checks: write") && output.stdout.is_empty(), "{said}");
     let checked = ledger(folder.path()).env("GITHUB_API_URL", fake.url()).args(["sink", "check", "github:"]).output().unwrap();
     assert_eq!(checked.status.code(), Some(1));
