@@ -10,7 +10,7 @@ use super::fake_github::{FakeGithub, Fault};
 use super::objects;
 
 pub fn ledger(folder: &std::path::Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ledger"));
+    let mut command = Command::new(super::lost::program());
     command.current_dir(folder).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
     command.env("GITHUB_REPOSITORY", "owner/repo").env("GITHUB_SHA", "abc").env("GITHUB_TOKEN", "ghs_0123456789abcdef");
     command

@@ -50,6 +50,9 @@ pub struct FakeGithub {
 type Shared = State<Arc<Mutex<Held>>>;
 
 impl FakeGithub {
+    pub const IDENTITY: [(&str, &str); 3] =
+        [("GITHUB_TOKEN", "ghs_0123456789abcdef"), ("GITHUB_REPOSITORY", "owner/repo"), ("GITHUB_SHA", "abc")];
+
     pub async fn start() -> Self {
         let held = Arc::new(Mutex::new(Held { text_limit: 65_535, page_limit: 100, ..Held::default() }));
         let router = Router::new()
@@ -63,12 +66,7 @@ impl FakeGithub {
     }
 
     pub fn variables(&self) -> Variables {
-        Variables::of([
-            ("GITHUB_TOKEN", "ghs_0123456789abcdef"),
-            ("GITHUB_REPOSITORY", "owner/repo"),
-            ("GITHUB_SHA", "abc"),
-            ("GITHUB_API_URL", self.server.url.as_str()),
-        ])
+        Variables::of(Self::IDENTITY).with("GITHUB_API_URL", self.server.url.as_str())
     }
 
     pub fn url(&self) -> &str {

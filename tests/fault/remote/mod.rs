@@ -1,13 +1,18 @@
 //! Sinks across a network, against real servers on loopback: ours that go wrong on purpose, and those that people run.
 
 mod collector;
+#[cfg(target_os = "linux")]
+mod cut;
 mod failing;
 mod fake_github;
 mod github;
 mod https;
 mod killed;
+mod lost;
 mod objects;
 mod servers;
+#[cfg(target_os = "linux")]
+mod stopped;
 
 use ci_ledger::core::chain::Stored;
 use ci_ledger::core::event::HostInfo;

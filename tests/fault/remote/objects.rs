@@ -17,13 +17,11 @@ use super::{batch, context, event};
 
 pub const BUCKET: &str = "evidence";
 
+pub const KEYS: [(&str, &str); 3] =
+    [("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "secret-0123456789"), ("AWS_REGION", "us-east-1")];
+
 pub fn variables(endpoint: &str) -> Variables {
-    Variables::of([
-        ("AWS_ACCESS_KEY_ID", "test"),
-        ("AWS_SECRET_ACCESS_KEY", "secret-0123456789"),
-        ("AWS_REGION", "us-east-1"),
-        ("AWS_ENDPOINT_URL", endpoint),
-    ])
+    Variables::of(KEYS).with("AWS_ENDPOINT_URL", endpoint)
 }
 
 pub fn moto() -> Option<Server> {
@@ -212,44 +210,62 @@ async fn patiently(sink: &mut dyn sink::Backend) -> Seq {
     }
 }
 
-/// Sends requests on to a store; every n-th write is stored, and its answer cut off.
+/// Where requests are sent on to.
 #[derive(Clone)]
-struct Cutting {
+pub struct Onward {
     to: String,
     client: reqwest::Client,
-    writes: Arc<AtomicUsize>,
-    every: usize,
 }
 
-async fn pass_on(State(cutting): State<Cutting>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, 1 << 24).await.unwrap();
-    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    let is_write = parts.method == axum::http::Method::PUT;
-    let method = reqwest::Method::from_bytes(parts.method.as_str().as_bytes()).unwrap();
-    let mut onward = cutting.client.request(method, format!("{}{path}", cutting.to)).body(body);
-    for (name, value) in &parts.headers {
-        onward = onward.header(name.as_str(), value.as_bytes());
+impl Onward {
+    pub fn to(url: &str) -> Self {
+        Self { to: url.to_owned(), client: plain_client() }
     }
-    let answer = onward.send().await.unwrap();
+}
+
+/// Sends a request on to a store as it was signed. A store that is gone is a bad gateway.
+pub async fn pass_on(onward: &Onward, parts: axum::http::request::Parts, body: Bytes) -> Response {
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let method = reqwest::Method::from_bytes(parts.method.as_str().as_bytes()).unwrap();
+    let mut request = onward.client.request(method, format!("{}{path}", onward.to)).body(body);
+    for (name, value) in &parts.headers {
+        request = request.header(name.as_str(), value.as_bytes());
+    }
+    let Ok(answer) = request.send().await else { return Response::builder().status(502).body(Body::empty()).unwrap() };
     let mut response = Response::builder().status(answer.status().as_u16());
     for (name, value) in answer.headers().iter().filter(|(name, _)| !["transfer-encoding", "connection"].contains(&name.as_str())) {
         response = response.header(name.as_str(), value.as_bytes());
     }
-    let bytes = answer.bytes().await.unwrap();
+    let bytes = answer.bytes().await.unwrap_or_default();
+    response.body(Body::from(bytes)).unwrap()
+}
+
+/// Every n-th write is stored, and its answer cut off.
+#[derive(Clone)]
+struct Cutting {
+    onward: Onward,
+    writes: Arc<AtomicUsize>,
+    every: usize,
+}
+
+async fn cut_some(State(cutting): State<Cutting>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, 1 << 24).await.unwrap();
+    let is_write = parts.method == axum::http::Method::PUT;
+    let answer = pass_on(&cutting.onward, parts, body).await;
     if is_write && cutting.writes.fetch_add(1, Ordering::SeqCst) % cutting.every == cutting.every - 1 {
         let cut: [Result<Bytes, std::io::Error>; 1] = [Err(std::io::Error::other("cut"))];
         return Response::builder().status(500).body(Body::from_stream(futures_util::stream::iter(cut))).unwrap();
     }
-    response.body(Body::from(bytes)).unwrap()
+    answer
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_whose_answer_is_cut_off_is_a_success_when_it_is_compared() {
     let Some(server) = moto() else { return };
     make_bucket(&server.url).await;
-    let cutting = Cutting { to: server.url.clone(), client: plain_client(), writes: Arc::default(), every: 2 };
-    let ours = Ours::serve(Router::new().fallback(pass_on).with_state(cutting)).await;
+    let cutting = Cutting { onward: Onward::to(&server.url), writes: Arc::default(), every: 2 };
+    let ours = Ours::serve(Router::new().fallback(cut_some).with_state(cutting)).await;
     let made = context(&variables(&ours.url));
     let url = format!("s3://{BUCKET}/cut");
     let mut sink = sink::open(&url, &made).unwrap();

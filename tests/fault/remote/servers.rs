@@ -61,17 +61,20 @@ fn installed(program: &str) -> Option<PathBuf> {
 /// One of our own servers, on a runtime that ends with the test.
 pub struct Ours {
     pub url: String,
+    pub port: u16,
     task: JoinHandle<()>,
 }
 
 impl Ours {
     pub async fn serve(router: axum::Router) -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        // At every address of this machine: a network namespace reaches it by another one than loopback.
+        let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let url = format!("http://127.0.0.1:{port}");
         let task = tokio::spawn(async move {
             let _ = axum::serve(listener, router).await;
         });
-        Self { url, task }
+        Self { url, port, task }
     }
 }
 
