@@ -20,7 +20,8 @@ pub struct Marker {
     pub v: u32,
     /// The verdict once the lease has run out.
     pub if_silent: Terminal,
-    /// By the writer's clock; a lease is judged by the sink's clock where it has one.
+    /// By the writer's clock, or by the sink's where it dates nothing itself (an open check run); a lease is judged by the sink's clock
+    /// where it has one.
     pub written_at: Wall,
     pub host: HostInfo,
     pub writer: ProcessId,

@@ -10,13 +10,13 @@ use ci_ledger::store::{LedgerFolder, Room, StoreError, Verdict, Writer, WriterOp
 use super::events::{expendable, moment, needed, run_finished, stored_texts, writer};
 
 /// A small memory disk that goes away with the test.
-struct SmallDisk {
+pub struct SmallDisk {
     dir: tempfile::TempDir,
 }
 
 impl SmallDisk {
     /// `None` where this user may not mount.
-    fn mount(size: &str) -> Option<Self> {
+    pub fn mount(size: &str) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let mounted = cfg!(target_os = "linux")
             && Command::new("mount")
@@ -30,12 +30,12 @@ impl SmallDisk {
         mounted.then_some(Self { dir })
     }
 
-    fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.dir.path()
     }
 
     /// Takes all the room there is.
-    fn fill(&self) -> PathBuf {
+    pub fn fill(&self) -> PathBuf {
         let path = self.path().join("filler");
         let mut file = File::create(&path).unwrap();
         let mut chunk = vec![7; 64 * 1024];

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::core::ids::{Epoch, LegId, Seq};
 use crate::core::marker::Marker;
-use crate::core::moment::Secs;
+use crate::core::moment::{Secs, Wall};
 use crate::core::outcome::Conclusion;
 
 use super::error::{SinkError, Trouble};
@@ -126,6 +126,13 @@ impl GithubSink {
         }
     }
 
+    /// A check run that stays open has no time of the service's own on it, so its marker carries one: a reader counts the lease from there,
+    /// and a runner whose clock is slow must not look silent.
+    fn dates_itself(&self, marker: &Marker) -> Option<Wall> {
+        let stays_open = self.shown == Shown::InProgress && !marker.closed;
+        self.api.as_ref().ok().filter(|_| stays_open)?.clock.now()
+    }
+
     fn body(&self, api: &Api, marker: &Marker, text: &[u8]) -> Result<Value, SinkError> {
         let Described { title, summary } = (self.describe)(marker);
         let text = std::str::from_utf8(text).map_err(|error| api::refused(format!("a marker that is no text: {error}")))?;
@@ -200,8 +207,13 @@ impl Backend for GithubSink {
     }
 
     async fn send(&mut self, batch: &Batch) -> Result<(), SinkError> {
-        let marker: Marker = serde_json::from_slice(&batch.marker).map_err(|error| api::refused(format!("no marker: {error}")))?;
+        let mut marker: Marker =
+            serde_json::from_slice(&batch.marker).map_err(|error| api::refused(format!("no marker: {error}")))?;
         let mut text = batch.marker.clone();
+        if let Some(now) = self.dates_itself(&marker) {
+            marker.written_at = now;
+            text = marker.render(self.text_bytes - payload::FENCE_BYTES);
+        }
         loop {
             match self.put(&marker, &text).await {
                 Ok(()) => break,

@@ -123,7 +123,9 @@ fn cut_for_good(sinks: &Sinks, run: u64, random: &mut Random) {
     let ledger = local_lines(folder.path());
     remove_ledger(folder.path());
     let what = format!("run {run}");
-    let left = sinks.left(Kind::Store, run).pop().unwrap();
+    let Some(left) = sinks.left(Kind::Store, run).pop() else {
+        return assert!(!was_on_time, "{what}: a file began, and nothing is left");
+    };
     left.begins(&ledger, &what);
     let answered = sinks.answered(&left);
     assert_eq!(answered[..], left.lines[..answered.len()], "{what}: what the store answered for");
@@ -140,7 +142,7 @@ async fn a_cut_link_leaves_the_last_fact_outside_and_the_run_unharmed() {
     let Some(sinks) = Sinks::start().await else { return };
     tokio::task::block_in_place(|| {
         each(count("LEDGER_TEST_CUTS", 3), |run, random| cut_for_good(&sinks, run, random));
-        if !sinks.left_nothing() {
+        if sinks.has_any(Kind::Store) {
             sinks.verify(Kind::Store);
         }
     });

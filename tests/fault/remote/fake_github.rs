@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -21,7 +20,6 @@ pub enum Fault {
     Answer(u16, Vec<(&'static str, String)>, &'static str),
     /// It is done, and the answer breaks off in the middle.
     HalfAnswer,
-    Slow(Duration),
 }
 
 type Plan = Box<dyn Fn(usize, &Method) -> Option<Fault> + Send>;
@@ -100,7 +98,6 @@ async fn gate(held: &Arc<Mutex<Held>>, method: Method, path: String, headers: &H
             }
             return Err(answer.body(Body::from(json!({ "message": message }).to_string())).unwrap());
         }
-        Some(Fault::Slow(time)) => tokio::time::sleep(time).await,
         Some(Fault::HalfAnswer) => return Ok(true),
         None => {}
     }
@@ -198,12 +195,18 @@ fn page(held: &Held, rows: &[Value], asked: &HashMap<String, String>) -> Vec<Val
     rows.iter().skip((number("page", 1) - 1) * per_page).take(per_page).cloned().collect()
 }
 
-async fn list(State(held): Shared, Query(asked): Asked, headers: HeaderMap) -> Response {
+async fn list(
+    State(held): Shared,
+    Path((_, _, sha)): Path<(String, String, String)>,
+    Query(asked): Asked,
+    headers: HeaderMap,
+) -> Response {
     if let Err(refusal) = gate(&held, Method::GET, "commits/check-runs".into(), &headers).await {
         return refusal;
     }
     let held = held.lock().unwrap();
-    let mut rows = held.checks.clone();
+    let of_the_commit = |check: &&Value| check["head_sha"].is_null() || check["head_sha"] == json!(sha);
+    let mut rows: Vec<Value> = held.checks.iter().filter(of_the_commit).cloned().collect();
     if asked.get("filter").map(String::as_str) != Some("all") {
         let mut newest: HashMap<String, Value> = HashMap::new();
         rows.iter().for_each(|row| drop(newest.insert(row["name"].to_string(), row.clone())));

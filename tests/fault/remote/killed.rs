@@ -27,7 +27,10 @@ async fn the_current_file_is_right_after_any_kill() {
             slow.fetch_add(u64::from(!on_time), Ordering::SeqCst);
             for kind in kinds {
                 let what = format!("run {run}, {kind:?}");
-                let left = sinks.left(*kind, run).pop().unwrap();
+                let Some(left) = sinks.left(*kind, run).pop() else {
+                    assert!(!on_time, "{what}: a file began, and nothing is left");
+                    continue;
+                };
                 if kind.keeps_events() {
                     left.begins(&ledger, &what);
                     held.fetch_add(left.lines.len() as u64, Ordering::SeqCst);
@@ -48,7 +51,8 @@ async fn the_current_file_is_right_after_any_kill() {
                 eprintln!("{run} kills");
             }
         });
-        Kind::ALL.iter().for_each(|kind| sinks.verify(*kind));
+        let written = Kind::ALL.into_iter().filter(|kind| kind.keeps_events() && sinks.has_any(*kind));
+        written.for_each(|kind| sinks.verify(kind));
     });
     let (judged, slow, held) = (judged.into_inner(), slow.into_inner(), held.into_inner());
     eprintln!("{judged} sinks of killed runs judged, {held} events in them; {slow} runs had a sink that was over a second late");

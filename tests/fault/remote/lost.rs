@@ -85,13 +85,15 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Kind; 4] = [Kind::File, Kind::Store, Kind::Https, Kind::Github];
 
-    /// Which sinks the n-th run has: every kind comes, and two together.
+    /// Which sinks the n-th run has: half have a folder, and each other kind a quarter, some of them two together.
     pub fn of_run(run: u64) -> &'static [Kind] {
-        match run % 4 {
-            0 => &[Kind::File],
+        match run % 8 {
             1 => &[Kind::Store, Kind::Github],
             2 => &[Kind::File, Kind::Https],
-            _ => &[Kind::Store],
+            3 => &[Kind::Github],
+            5 => &[Kind::Store],
+            7 => &[Kind::Https],
+            _ => &[Kind::File],
         }
     }
 
@@ -121,7 +123,7 @@ struct Recording {
 
 async fn record(State(recording): State<Recording>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, 1 << 24).await.unwrap();
+    let body = axum::body::to_bytes(body, 1 << 26).await.unwrap();
     let path = parts.uri.path().to_owned();
     let writes = parts.method == axum::http::Method::PUT && path.ends_with(".ndjson");
     let answer = pass_on(&recording.to, parts, body.clone()).await;
@@ -177,7 +179,7 @@ impl Sinks {
 
     /// What this run has left in a sink, read as any reader does, by epoch in order.
     pub fn left(&self, kind: Kind, run: u64) -> Vec<Left> {
-        let variables = self.variables();
+        let variables = self.variables().with("GITHUB_SHA", commit(run));
         let narrow = Narrow { run_id: Some(run.to_string().as_str().into()), variables: variables.clone(), ..Narrow::default() };
         let reading = async {
             let source = open_source(&self.url(kind), &variables).unwrap();
@@ -208,9 +210,23 @@ impl Sinks {
         inside.flat_map(|(_, body)| String::from_utf8_lossy(body).lines().map(str::to_owned).collect::<Vec<_>>()).collect()
     }
 
-    /// Nobody has written anything into the store.
-    pub fn left_nothing(&self) -> bool {
-        self.answered.lock().unwrap().is_empty()
+    pub fn store_url(&self) -> String {
+        self.front.url.clone()
+    }
+
+    /// The file sink's own.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Whether anybody has written anything there.
+    pub fn has_any(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::File => std::fs::read_dir(self.folder.path()).unwrap().next().is_some(),
+            Kind::Store => !self.answered.lock().unwrap().is_empty(),
+            Kind::Https => !self.collector.held.lock().unwrap().epochs.is_empty(),
+            Kind::Github => !self.github.held.lock().unwrap().checks.is_empty(),
+        }
     }
 
     /// Where the store can be reached at any address of this machine.
@@ -225,6 +241,7 @@ impl Sinks {
     }
 
     pub fn run_args(&self, command: &mut Command, run: u64, kinds: &[Kind], more: &[&str]) {
+        command.env("GITHUB_SHA", commit(run));
         command.args(["run", "--platform", "p", "--target", "t", "--run-id", &run.to_string()]).args(more);
         for kind in kinds {
             command.args(["--sink", &self.url(*kind)]);
@@ -234,13 +251,17 @@ impl Sinks {
 
     /// The leg as a reader with nothing but the sink sees it.
     pub fn report(&self, run: u64, kind: Kind, more: &[&str]) -> Value {
+        self.report_of(&self.url(kind), run, more)
+    }
+
+    pub fn report_of(&self, url: &str, run: u64, more: &[&str]) -> Value {
         let elsewhere = tempfile::tempdir().unwrap();
         let mut command = self.ledger(elsewhere.path());
-        command.args(["report", &self.url(kind), "--json", "--run-id", &run.to_string()]).args(more);
+        command.env("GITHUB_SHA", commit(run)).args(["report", url, "--json", "--run-id", &run.to_string()]).args(more);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(summary["legs"].as_array().unwrap().len(), 1, "run {run}, {kind:?}: {summary:#}");
+        assert_eq!(summary["legs"].as_array().unwrap().len(), 1, "run {run}, {url}: {summary:#}");
         summary["legs"][0].clone()
     }
 
@@ -253,7 +274,7 @@ impl Sinks {
 
     /// From the sink alone: running as long as the lease lasts, lost after it, and in the right file.
     pub fn is_lost_after_its_lease(&self, run: u64, kind: Kind, may_be: &[Option<String>]) {
-        let left = self.left(kind, run).pop().unwrap();
+        let left = self.left(kind, run).pop().unwrap_or_else(|| panic!("run {run}, {kind:?}: nothing is left"));
         let marker = left.marker.unwrap();
         let lease = marker.row.lease_s.unwrap().millis() as i64;
         // Two seconds before, because services keep whole seconds; after, whatever the marker's way took.
@@ -270,6 +291,11 @@ impl Sinks {
         let current = lost["current_file"].as_str().map(str::to_owned);
         assert!(may_be.contains(&current), "run {run}, {kind:?}: {current:?} is none of {may_be:?}");
     }
+}
+
+/// Each run has a commit of its own, as a check run wants it.
+pub fn commit(run: u64) -> String {
+    format!("sha{run}")
 }
 
 /// One epoch in a sink.
@@ -365,6 +391,13 @@ pub fn local_lines(folder: &Path) -> Vec<String> {
     let reader = Reader::open(&databases[0].path).unwrap();
     let lines = reader.lines_after(Seq(0)).map(|line| line.unwrap().stored().unwrap().line.to_string());
     lines.collect()
+}
+
+/// As far as it has got, also while it is written.
+pub fn all_local_text(folder: &Path) -> String {
+    let databases = LedgerFolder::open(&folder.join(".ledger")).and_then(|folder| folder.databases()).unwrap_or_default();
+    let Some(reader) = databases.first().and_then(|database| Reader::open(&database.path).ok()) else { return String::new() };
+    reader.lines_after(Seq(0)).flatten().filter_map(|line| line.line).collect()
 }
 
 /// The machine is gone, and its disk with it. The owner of its last file may still be writing there.

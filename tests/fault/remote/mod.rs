@@ -1,15 +1,18 @@
 //! Sinks across a network, against real servers on loopback: ours that go wrong on purpose, and those that people run.
 
+mod cases;
 mod collector;
 #[cfg(target_os = "linux")]
 mod cut;
 mod failing;
 mod fake_github;
+mod front;
 mod github;
 mod https;
 mod killed;
 mod lost;
 mod objects;
+mod requests;
 mod servers;
 #[cfg(target_os = "linux")]
 mod stopped;

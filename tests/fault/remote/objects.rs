@@ -250,7 +250,7 @@ struct Cutting {
 
 async fn cut_some(State(cutting): State<Cutting>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, 1 << 24).await.unwrap();
+    let body = axum::body::to_bytes(body, 1 << 26).await.unwrap();
     let is_write = parts.method == axum::http::Method::PUT;
     let answer = pass_on(&cutting.onward, parts, body).await;
     if is_write && cutting.writes.fetch_add(1, Ordering::SeqCst) % cutting.every == cutting.every - 1 {
