@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::collector::{Kept, TOKEN};
 use super::fake_github::FakeGithub;
 use super::front::{Front, Wrong};
-use super::lost::{Kind, Sinks, commit, end_by_force, program, remove_ledger, said, said_in, suite, wall_now};
+use super::lost::{Kind, Running, Sinks, commit, end_by_force, program, remove_ledger, said, said_in, suite, wall_now};
 use super::objects::{self, BUCKET};
 use super::{batch, context, marker};
 
@@ -48,7 +48,7 @@ async fn a_marker_over_the_limit_keeps_the_newest_in_every_sink() {
 }
 
 /// ledger with a front before one of its services.
-fn start(folder: &Path, kind: Kind, address: &str, file: &str) -> std::process::Child {
+fn start(folder: &Path, kind: Kind, address: &str, file: &str) -> Running {
     let mut command = Command::new(program());
     command.current_dir(folder).env_clear().env("PATH", std::env::var_os("PATH").unwrap()).envs(objects::KEYS);
     command.envs(FakeGithub::IDENTITY).env("LEDGER_HTTPS_TOKEN", TOKEN);
@@ -147,7 +147,8 @@ fn hostile() -> Vec<(&'static str, Vec<u8>)> {
         ("proto", br#"{"__proto__":{"v":1},"constructor":1,"v":1,"v":2,"run_id":"constructor"}"#.to_vec()),
         ("deep-arrays", deep("[", "]")),
         ("deep-objects", deep("{\"a\":", "}")),
-        ("long", [b"{\"v\":\"".to_vec(), vec![b'x'; 40 << 20], b"\"}".to_vec()].concat()),
+        ("long", [b"{\"v\":\"".to_vec(), vec![b'x'; 2 << 20], b"\"}".to_vec()].concat()),
+        ("longest", [b"{\"v\":\"".to_vec(), vec![b'x'; 40 << 20], b"\"}".to_vec()].concat()),
         ("binary", vec![0xff, 0x00, 0xfe, b'\n', b'{']),
     ]
 }
@@ -166,8 +167,15 @@ async fn hostile_neighbours_cost_themselves_in_every_sink() {
         std::fs::create_dir_all(&path).unwrap();
         for file in ["marker.json", "plan.json", "000000000001.ndjson"] {
             std::fs::write(path.join(file), &bytes).unwrap();
+            // Once is enough for the longest.
+            if name == "longest" {
+                continue;
+            }
             let to = format!("{}/{BUCKET}/lost/{}/{file}", sinks.store_url(), place.replace(',', "%2C"));
             assert!(client.put(to).body(bytes.clone()).send().await.unwrap().status().is_success(), "{name}");
+        }
+        if name == "longest" {
+            continue;
         }
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let mut held = sinks.github.held.lock().unwrap();

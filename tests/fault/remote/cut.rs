@@ -3,13 +3,13 @@
 //! A release is measured with `LEDGER_TEST_CUTS=100 LEDGER_TEST_LANES=3`.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::lost::{
-    FILES, Kind, Random, Sinks, count, each, end_by_force, local_lines, may_be_current, remove_ledger, said, said_in, some_moment,
-    suite, was_degraded,
+    FILES, Kind, Random, Running, Sinks, count, each, end_by_force, local_lines, may_be_current, remove_ledger, said, said_in,
+    some_moment, suite, was_degraded,
 };
 use crate::support::has;
 
@@ -74,7 +74,7 @@ impl Drop for Island {
     }
 }
 
-fn start(sinks: &Sinks, island: &Island, folder: &Path, run: u64) -> Child {
+fn start(sinks: &Sinks, island: &Island, folder: &Path, run: u64) -> Running {
     let home = sinks.ledger(folder);
     let mut command = Command::new("ip");
     command.current_dir(folder).args(["netns", "exec", &island.name]).arg(home.get_program()).env_clear();
@@ -85,7 +85,7 @@ fn start(sinks: &Sinks, island: &Island, folder: &Path, run: u64) -> Child {
     said_in(folder, command)
 }
 
-fn ends(child: &mut Child, within: Duration) -> Option<i32> {
+fn ends(child: &mut Running, within: Duration) -> Option<i32> {
     let begun = Instant::now();
     while begun.elapsed() < within {
         if let Some(status) = child.try_wait().unwrap() {

@@ -1,6 +1,7 @@
 //! What the tests of lost runners stand on: a suite that tells what it does, the four kinds of sinks, and what is left in them.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -234,7 +235,7 @@ impl Sinks {
         self.front.port
     }
 
-    pub fn start_run(&self, folder: &Path, run: u64, kinds: &[Kind], more: &[&str]) -> Child {
+    pub fn start_run(&self, folder: &Path, run: u64, kinds: &[Kind], more: &[&str]) -> Running {
         let mut command = self.ledger(folder);
         self.run_args(&mut command, run, kinds, more);
         said_in(folder, command)
@@ -349,9 +350,33 @@ pub fn said(folder: &Path) -> String {
 }
 
 /// ledger's own words go to `stderr.log` in its folder.
-pub fn said_in(folder: &Path, mut command: Command) -> Child {
+pub fn said_in(folder: &Path, mut command: Command) -> Running {
     let words = std::fs::File::create(folder.join("stderr.log")).unwrap();
-    command.stdout(Stdio::null()).stderr(words).spawn().unwrap()
+    Running(command.stdout(Stdio::null()).stderr(words).spawn().unwrap())
+}
+
+/// A ledger that ends with its test, also where that has failed, and also where it stands still.
+pub struct Running(Child);
+
+impl Deref for Running {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Waits for a moment that is as likely in any file: so many files have ended, and some milliseconds more.
@@ -414,7 +439,6 @@ pub fn wall_now() -> Wall {
 }
 
 /// As by a machine that loses its power.
-pub fn end_by_force(mut child: Child) {
-    child.kill().unwrap();
-    child.wait().unwrap();
+pub fn end_by_force(child: Running) {
+    drop(child);
 }

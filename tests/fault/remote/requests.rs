@@ -4,7 +4,6 @@
 //! (files, heartbeats, the sink's interval) is divided by the same number. A release is measured in real time with the real program:
 //! `LEDGER_TEST_LEG_S=1800` takes half an hour.
 
-use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use ci_ledger::core::moment::Secs;
 use ci_ledger::sink::{self, Backend, Backlog, Batch, Capabilities, Flusher, FlusherOptions, Patience, SinkError};
 
 use super::fake_github::FakeGithub;
-use super::lost::{count, program, said_in};
+use super::lost::{Running, count, program, said_in};
 use super::{context, marker};
 
 /// A repository has a thousand requests an hour, and some other jobs.
@@ -117,7 +116,7 @@ async fn real_legs_cost_what_is_counted() {
     let one_crowd = async |legs: u32| {
         let fake = FakeGithub::start().await;
         let folders: Vec<tempfile::TempDir> = (0..legs).map(|_| tempfile::tempdir().unwrap()).collect();
-        let start = |(number, folder): (usize, &tempfile::TempDir)| -> Child {
+        let start = |(number, folder): (usize, &tempfile::TempDir)| -> Running {
             for file in 1..=12 {
                 let text = format!("sleep {}", leg_s as f64 / 12.0);
                 std::fs::write(folder.path().join(format!("{file:02}.sh")), text).unwrap();
@@ -129,7 +128,7 @@ async fn real_legs_cost_what_is_counted() {
             command.args(["--legs", &legs.to_string(), "*.sh", "--", "sh"]);
             said_in(folder.path(), command)
         };
-        let running: Vec<Child> = folders.iter().enumerate().map(start).collect();
+        let running: Vec<Running> = folders.iter().enumerate().map(start).collect();
         for mut child in running {
             let status = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
             assert!(status.success(), "{legs} legs: {}", std::fs::read_to_string(folders[0].path().join("stderr.log")).unwrap());

@@ -3,11 +3,10 @@
 //! A release is measured with `LEDGER_TEST_STOPS=100 LEDGER_TEST_LANES=3`.
 
 use std::path::Path;
-use std::process::Child;
 use std::time::{Duration, Instant};
 
 use super::lost::{
-    Kind, Random, Sinks, count, each, local_lines, may_be_current, said, some_moment, suite, wall_now, was_degraded,
+    Kind, Random, Running, Sinks, count, each, local_lines, may_be_current, said, some_moment, suite, wall_now, was_degraded,
 };
 use crate::support::signal;
 
@@ -20,7 +19,7 @@ fn stands_still(pid: u32) -> bool {
     })
 }
 
-fn ends_well(mut child: Child, folder: &Path, what: &str) {
+fn ends_well(mut child: Running, folder: &Path, what: &str) {
     let begun = Instant::now();
     loop {
         match child.try_wait().unwrap() {
@@ -103,7 +102,7 @@ async fn writers_of_one_leg_at_once_are_kept_apart_in_every_sink() {
         let folders = [suite(), suite(), suite()];
         let attempts = ["1", "1", "2"];
         let start = |at: usize| sinks.start_run(folders[at].path(), 7, &Kind::ALL, &["--attempt", attempts[at]]);
-        let writers: Vec<Child> = (0..3).map(start).collect();
+        let writers: Vec<Running> = (0..3).map(start).collect();
         for (at, writer) in writers.into_iter().enumerate() {
             ends_well(writer, folders[at].path(), &format!("writer {at}"));
         }
