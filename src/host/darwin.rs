@@ -45,8 +45,6 @@ unsafe impl Plain for Unique {}
 unsafe impl Plain for Whole {}
 // SAFETY: integers only.
 unsafe impl Plain for libc::proc_bsdshortinfo {}
-// SAFETY: integers only.
-unsafe impl Plain for libc::xsw_usage {}
 // SAFETY: an integer.
 unsafe impl Plain for u32 {}
 // SAFETY: an integer.
@@ -83,28 +81,18 @@ fn pid_info<T: Plain>(pid: i32, flavour: i32, argument: u64) -> io::Result<T> {
     }
 }
 
-/// Every process number there is.
+/// Every process number there is. The kernel cuts a list that does not fit and does not say so; so it is asked again with more room until
+/// some is left.
 pub fn all_pids() -> io::Result<Vec<i32>> {
-    pid_list(|buffer, bytes| {
-        // SAFETY: the buffer is as long as is said.
-        unsafe { libc::proc_listallpids(buffer.cast(), bytes) }
-    })
-}
-
-pub fn child_pids(pid: i32) -> io::Result<Vec<i32>> {
-    pid_list(|buffer, bytes| {
-        // SAFETY: the buffer is as long as is said.
-        unsafe { libc::proc_listchildpids(pid, buffer.cast(), bytes) }
-    })
-}
-
-/// The kernel cuts a list that does not fit and does not say so; so it is asked again with more room until some is left.
-fn pid_list(ask: impl Fn(*mut i32, i32) -> i32) -> io::Result<Vec<i32>> {
     let mut room = 1024_usize;
     loop {
         let mut pids = vec![0_i32; room];
-        let count = ask(pids.as_mut_ptr(), (room * size_of::<i32>()) as i32);
+        // SAFETY: the buffer is as long as is said.
+        let count = unsafe { libc::proc_listallpids(pids.as_mut_ptr().cast(), (room * size_of::<i32>()) as i32) };
         let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+        if count == 0 {
+            return Err(io::Error::last_os_error());
+        }
         if count < room {
             pids.truncate(count);
             pids.retain(|&pid| pid > 0);
@@ -147,14 +135,25 @@ pub fn rusage(pid: i32) -> io::Result<libc::rusage_info_v4> {
     Ok(unsafe { usage.assume_init() })
 }
 
+/// `struct mach_timebase_info` of mach/mach_time.h: nanoseconds per tick, as a fraction.
+#[repr(C)]
+struct Timebase {
+    numerator: u32,
+    denominator: u32,
+}
+
+// libc has both and points to another crate for them.
+unsafe extern "C" {
+    fn mach_timebase_info(base: *mut Timebase) -> libc::c_int;
+    fn mach_host_self() -> libc::mach_port_t;
+}
+
 /// Seconds of so many ticks: on Intel a tick is a nanosecond, on Apple's own processors it is not.
 pub fn seconds(ticks: u64) -> f64 {
-    #[expect(deprecated, reason = "libc points to another crate for this one call")]
-    let mut base = libc::mach_timebase_info { numer: 0, denom: 0 };
-    #[expect(deprecated, reason = "libc points to another crate for this one call")]
+    let mut base = Timebase { numerator: 0, denominator: 0 };
     // SAFETY: the pointer is valid for the call.
-    let failed = unsafe { libc::mach_timebase_info(&raw mut base) };
-    let ratio = if failed == 0 && base.denom != 0 { f64::from(base.numer) / f64::from(base.denom) } else { 1.0 };
+    let failed = unsafe { mach_timebase_info(&raw mut base) } != 0;
+    let ratio = if failed || base.denominator == 0 { 1.0 } else { f64::from(base.numerator) / f64::from(base.denominator) };
     ticks as f64 * ratio / 1e9
 }
 
@@ -181,8 +180,9 @@ pub fn arguments(pid: i32) -> io::Result<Vec<u8>> {
     if unsafe { libc::sysctl(name.as_mut_ptr(), 3, std::ptr::null_mut(), &raw mut length, std::ptr::null_mut(), 0) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // A buffer that is too short is answered with the end of the data instead of its head.
-    let mut bytes = vec![0_u8; length + 4096];
+    // A buffer that is too short is answered with the end of the data instead of its head, and one longer than all arguments may be (one
+    // MiB and the number of them) is refused.
+    let mut bytes = vec![0_u8; (length + 4096).min((1 << 20) + size_of::<i32>())];
     length = bytes.len();
     // SAFETY: the buffer is as long as is said.
     if unsafe { libc::sysctl(name.as_mut_ptr(), 3, bytes.as_mut_ptr().cast(), &raw mut length, std::ptr::null_mut(), 0) } != 0 {
@@ -225,13 +225,8 @@ static HOST: OnceLock<libc::mach_port_t> = OnceLock::new();
 pub fn memory() -> io::Result<libc::vm_statistics64> {
     let mut pages = MaybeUninit::<libc::vm_statistics64>::zeroed();
     let mut count = libc::HOST_VM_INFO64_COUNT;
-    let host = *HOST.get_or_init(|| {
-        #[expect(deprecated, reason = "libc points to another crate for this one call")]
-        // SAFETY: it has no arguments.
-        unsafe {
-            libc::mach_host_self()
-        }
-    });
+    // SAFETY: it has no arguments.
+    let host = *HOST.get_or_init(|| unsafe { mach_host_self() });
     // SAFETY: the buffer holds as many integers as is said; an older kernel fills in fewer and the rest stays zero.
     let failed = unsafe { libc::host_statistics64(host, libc::HOST_VM_INFO64, pages.as_mut_ptr().cast(), &raw mut count) };
     if failed != libc::KERN_SUCCESS {

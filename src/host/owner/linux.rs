@@ -8,7 +8,6 @@ use std::process::Command;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::unix::exit_of;
 use super::usage::Usage;
 use crate::core::process::{Exit, ProcessId, TreeUse};
 use crate::host::cgroup::{self, Leaf};
@@ -203,6 +202,10 @@ pub fn containment(tree: &OurTree) -> String {
         words.extend([Mechanism::Session, Mechanism::Token, Mechanism::Descendant].into_iter().filter(|&m| tree.has(m)));
     }
     words.into_iter().map(Mechanism::as_str).collect::<Vec<_>>().join("+")
+}
+
+fn exit_of(status: i32) -> Exit {
+    if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) }
 }
 
 /// A descriptor that becomes readable when a child ends. Signals of a terminal or a service manager are for ledger to act on, not for

@@ -233,10 +233,6 @@ impl Tree for Owner {
     }
 }
 
-pub(super) fn exit_of(status: i32) -> Exit {
-    if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) }
-}
-
 fn silence_output() {
     if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(&null);

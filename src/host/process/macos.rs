@@ -192,9 +192,10 @@ fn denied_or_gone(pid: i32) -> Unread {
     }
 }
 
-/// Whether a process is this user's.
-pub fn is_our_users(uid: u32) -> bool {
-    uid == rustix::process::geteuid().as_raw()
+/// Whether the kernel shows the arguments of this user's processes to us.
+pub fn may_read_arguments_of(uid: u32) -> bool {
+    let own = rustix::process::geteuid();
+    own.is_root() || uid == own.as_raw()
 }
 
 /// What `KERN_PROCARGS2` answers: the number of arguments, the path and zeros up to a boundary, the arguments, the environment, and what

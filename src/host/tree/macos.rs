@@ -26,13 +26,6 @@ pub struct Bonds {
     in_group: BTreeSet<i32>,
 }
 
-impl Bonds {
-    /// How many are known to live.
-    pub fn members(&self) -> usize {
-        self.ours.len()
-    }
-}
-
 /// All processes at one moment, parents before their children.
 struct Census {
     stats: Vec<Stat>,
@@ -111,15 +104,15 @@ impl OurTree {
         census: &Census,
         missing: &mut Option<String>,
     ) -> Option<OursBy> {
+        if session.is_some() && process::session(stat.id.pid) == session {
+            return Some(OursBy::Session);
+        }
         let noted = Some(stat.id) == self.leader || self.noted.contains(&stat.id);
         if known || self.bonds.ours.contains_key(&stat.parent_unique) || (noted && self.has(Mechanism::Descendant)) {
             return Some(OursBy::Descendant);
         }
-        if session.is_some() && process::session(stat.id.pid) == session {
-            return Some(OursBy::Session);
-        }
         let token = self.token.as_deref().filter(|_| self.has(Mechanism::Token) && !stat.is_gone())?;
-        if !process::is_our_users(stat.uid) {
+        if !process::may_read_arguments_of(stat.uid) {
             // Not even the head of its environment is shown, and descent and session have had their say.
             return None;
         }
