@@ -135,7 +135,11 @@ pub fn main() -> ExitCode {
 }
 
 fn exit(code: i32) -> ExitCode {
-    ExitCode::from(u8::try_from(code).unwrap_or(1))
+    match u8::try_from(code) {
+        Ok(code) => ExitCode::from(code),
+        // Only a command of Windows has such a status (`pool run` hands it on), and by now nothing is left to be put away.
+        Err(_) => std::process::exit(code),
+    }
 }
 
 fn start_tracing(environment: &Environment) {

@@ -118,7 +118,7 @@ pub struct TreeUse {
     pub process_peak: Option<u32>,
     pub read_mib: Option<f64>,
     pub write_mib: Option<f64>,
-    /// `cgroup`, `rusage` or `sampled`.
+    /// `cgroup`, `job`, `rusage` or `sampled`.
     pub source: Option<String>,
 }
 

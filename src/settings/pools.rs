@@ -130,15 +130,20 @@ mod tests {
 
     #[test]
     fn pools_are_kept_where_the_user_keeps_state() {
+        // Any folder that is absolute on this system.
+        let root = std::env::temp_dir();
+        let at = |name: &str| root.join(name).display().to_string();
+        let (home, state, shared) = (at("h"), at("s"), at("shared"));
         let table = [
-            (Environment::of([("HOME", "/h"), ("XDG_STATE_HOME", "/s")]), Some("/s/ledger/pools")),
-            (Environment::of([("HOME", "/h"), ("XDG_STATE_HOME", "s")]), Some("/h/.local/state/ledger/pools")),
-            (Environment::of([("HOME", "/h"), ("LEDGER_POOLS", "/shared")]), Some("/shared")),
-            (Environment::of([("HOME", "/h"), ("LEDGER_POOLS", "shared")]), None),
+            (Environment::of([("HOME", &*home), ("XDG_STATE_HOME", &state)]), Some("s/ledger/pools")),
+            (Environment::of([("HOME", &*home), ("XDG_STATE_HOME", "s")]), Some("h/.local/state/ledger/pools")),
+            (Environment::of([("HOME", &*home), ("LEDGER_POOLS", &shared)]), Some("shared")),
+            (Environment::of([("HOME", &*home), ("LEDGER_POOLS", "shared")]), None),
+            (Environment::of([("LOCALAPPDATA", &*state)]), Some("s/ledger/pools")),
             (Environment::default(), None),
         ];
         for (env, expect) in table {
-            assert_eq!(pools_folder(&env).ok(), expect.map(PathBuf::from), "{env:?}");
+            assert_eq!(pools_folder(&env).ok(), expect.map(|below| root.join(below)), "{env:?}");
         }
     }
 

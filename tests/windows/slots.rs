@@ -65,6 +65,12 @@ fn a_killed_holder_frees_its_slot_and_its_program_is_gone() {
 }
 
 #[test]
+fn a_wide_status_is_handed_on() {
+    let world = World::new();
+    assert_eq!(start(&world, "wide", "exit 70000").end().code, Some(70_000));
+}
+
+#[test]
 fn a_killed_waiter_costs_nobody_a_place() {
     let world = World::new();
     let holder = start(&world, "holder", "touch in\nawait go");
