@@ -38,7 +38,7 @@ impl Queue {
     /// Fails where the pool's folder cannot be used: nothing has run then.
     pub fn open(settings: &PoolSettings, party: Party, now: Moment) -> Result<Self, RunError> {
         let pool = Pools::at(settings.folder.clone()).open(&settings.name, settings.slots)?;
-        let waiting = Waiting::new(pool, Claim { party, capacity: settings.slots })?;
+        let waiting = Waiting::new(pool, Claim { party, capacity: settings.slots });
         Ok(Self { waiting, pacing: Pacing::default(), began: now, busy_since: None })
     }
 

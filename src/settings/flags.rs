@@ -227,11 +227,11 @@ pub struct RunFlags {
     #[arg(long = "allow-leftover", value_name = "PATTERN", help_heading = "Processes")]
     pub allow_leftover: Vec<String>,
 
-    /// Give each file a terminal
+    /// Give each file a terminal (Linux, macOS)
     #[arg(long, help_heading = "Processes")]
     pub tty: bool,
 
-    /// Keep this machine awake while the run lasts (macOS)
+    /// Keep this machine awake while the run lasts (macOS, Windows)
     #[arg(long, help_heading = "Processes")]
     pub keep_awake: bool,
 

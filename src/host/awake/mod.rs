@@ -1,10 +1,14 @@
 //! Keeps the machine from sleeping while a run lasts.
 
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+pub use linux::keep;
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(target_os = "macos")]
 pub use macos::keep;
-#[cfg(not(target_os = "macos"))]
-mod elsewhere;
-#[cfg(not(target_os = "macos"))]
-pub use elsewhere::keep;
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub use windows::keep;

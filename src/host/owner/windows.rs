@@ -248,8 +248,9 @@ impl Tree for Owner<'_> {
     }
 
     fn term(&mut self, ids: &[ProcessId]) -> Answers {
-        self.signalled = true;
-        self.tree.term(ids)
+        let answers = self.tree.term(ids);
+        self.signalled |= self.tree.unasked().is_none();
+        answers
     }
 
     fn freeze(&mut self, ids: &[ProcessId], reach: Reach) {

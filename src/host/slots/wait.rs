@@ -35,7 +35,6 @@ pub enum Attempt {
 pub struct Waiting {
     pool: Pool,
     claim: Claim,
-    gate: File,
     place: Option<Place>,
     stated: bool,
 }
@@ -51,9 +50,8 @@ struct Place {
 }
 
 impl Waiting {
-    pub fn new(pool: Pool, claim: Claim) -> Result<Self, SlotError> {
-        let gate = pool.open_file(&pool.gate_path())?;
-        Ok(Self { pool, claim, gate, place: None, stated: false })
+    pub fn new(pool: Pool, claim: Claim) -> Self {
+        Self { pool, claim, place: None, stated: false }
     }
 
     pub fn pool(&self) -> &Pool {
@@ -68,13 +66,11 @@ impl Waiting {
     /// Looks once, and takes a slot if one is due. Never waits.
     pub fn attempt(&mut self, now: Moment) -> Result<Attempt, SlotError> {
         let gate_path = self.pool.gate_path();
-        match try_lock(&self.gate, &gate_path)? {
+        // Opened anew each time, because closing it gives the lock back on every system. (Wine answers a whole unlock with an error.)
+        let gate = self.pool.open_file(&gate_path)?;
+        match try_lock(&gate, &gate_path)? {
             Tried::HeldByAnother => Ok(Attempt::GateBusy),
-            Tried::Locked => {
-                let result = self.under_gate(now);
-                self.gate.unlock().map_err(|source| SlotError::File { path: gate_path, source })?;
-                result
-            }
+            Tried::Locked => self.under_gate(now),
         }
     }
 

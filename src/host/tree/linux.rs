@@ -192,7 +192,6 @@ impl OurTree {
     }
 
     /// Everybody is asked one by one.
-    #[expect(clippy::unused_self, reason = "the same surface on every system")]
     pub(super) fn term_whole(&mut self, ids: &[ProcessId]) -> Vec<ProcessId> {
         ids.to_vec()
     }

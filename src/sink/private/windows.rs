@@ -12,7 +12,6 @@ pub fn private_folder(builder: &mut DirBuilder) -> &mut DirBuilder {
     builder
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the same surface on every system")]
 pub fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }

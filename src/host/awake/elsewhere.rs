@@ -1,5 +1,0 @@
-//! Elsewhere: there is no way that works on every system, and a flag that does nothing in silence is worse than none.
-
-pub fn keep() -> Result<(), String> {
-    Err("--keep-awake works on macOS only; on Linux start ledger with `systemd-inhibit --what=sleep ledger run …`".to_owned())
-}
