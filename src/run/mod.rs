@@ -58,6 +58,8 @@ pub enum RunError {
     SinkSilent(Vec<SinkState>),
     #[error("--without-mechanism {0}: no such mechanism")]
     Mechanism(String),
+    #[error("--tty: {0}")]
+    Terminal(&'static str),
     #[error("nothing to resume: {0}")]
     Resume(String),
     #[error(transparent)]

@@ -19,7 +19,7 @@ use crate::host::sampler::Sampler;
 use crate::host::signals::Signals;
 use crate::host::table::{ProcessTable, SharedTable};
 use crate::host::tree::Mechanism;
-use crate::host::{awake, clock, identity};
+use crate::host::{awake, clock, identity, terminal};
 use crate::report::check_run;
 use crate::report::style::Style;
 use crate::settings::RunSettings;
@@ -40,6 +40,9 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
         console.say(format!("ledger: warning: {refused}"));
     }
     let disabled = disabled(&settings)?;
+    if settings.tty {
+        terminal::for_files().map_err(RunError::Terminal)?;
+    }
     if settings.keep_awake
         && let Err(why) = awake::keep()
     {

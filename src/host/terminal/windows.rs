@@ -12,3 +12,8 @@ pub fn width() -> Option<u16> {
     let columns = i32::from(info.srWindow.Right) - i32::from(info.srWindow.Left) + 1;
     u16::try_from(columns).ok().filter(|&columns| answer != 0 && columns > 0)
 }
+
+/// Whether `--tty` can be granted, else why not.
+pub fn for_files() -> Result<(), &'static str> {
+    Err("a file gets a terminal of its own on Linux and macOS only; without --tty its output goes through pipes")
+}
