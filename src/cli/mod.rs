@@ -16,6 +16,7 @@ mod schema;
 mod sink;
 mod terminal;
 mod trend;
+mod turn;
 mod verify;
 mod watch;
 

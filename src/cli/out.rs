@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Failure;
+use super::turn::Turn;
 
 /// Reads the older content of `path`, lets `merge` make the new one, and puts it in place in one step. Two ledgers that do this at once
 /// take turns, so that neither folds onto what the other is about to replace.
 pub fn merge_into(path: &Path, merge: impl FnOnce(Option<&[u8]>) -> Result<String, Failure>) -> Result<(), Failure> {
     let wrong = |error: io::Error| Failure::usage(format!("{}: {error}", path.display())).hint("name another file with --out");
-    let _turn = Turn::take(path).map_err(wrong)?;
+    let _turn = Turn::take(&folder_of(path)).map_err(wrong)?;
     let older = match fs::read(path) {
         Ok(bytes) => Some(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -45,30 +46,6 @@ fn folder_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),
-    }
-}
-
-/// The right to replace files of one folder, given back when it is dropped or its process ends.
-struct Turn {
-    _lock: File,
-}
-
-impl Turn {
-    /// A folder can be locked itself, so nothing is left beside the file.
-    #[cfg(unix)]
-    fn take(path: &Path) -> io::Result<Self> {
-        let folder = File::open(folder_of(path))?;
-        folder.lock()?;
-        Ok(Self { _lock: folder })
-    }
-
-    #[cfg(not(unix))]
-    fn take(path: &Path) -> io::Result<Self> {
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(".lock");
-        let file = File::create(folder_of(path).join(name))?;
-        file.lock()?;
-        Ok(Self { _lock: file })
     }
 }
 

@@ -69,11 +69,11 @@ pub fn list() -> io::Result<Vec<Stat>> {
     let mut found = Vec::new();
     let mut at = 0;
     while at + size_of::<SYSTEM_PROCESS_INFORMATION>() <= size_of_val(bytes.as_slice()) {
-        // SAFETY: the record lies within the buffer, as just checked; the system aligns every record for its widest field.
-        let record = unsafe { &*bytes.as_ptr().cast::<u8>().add(at).cast::<SYSTEM_PROCESS_INFORMATION>() };
+        // SAFETY: the record lies within the buffer, as just checked. Windows aligns it for its widest field and Wine does not.
+        let record = unsafe { bytes.as_ptr().cast::<u8>().add(at).cast::<SYSTEM_PROCESS_INFORMATION>().read_unaligned() };
         // Number 0 is the idle time and no process.
         if !record.UniqueProcessId.is_null() {
-            found.push(stat_of(record));
+            found.push(stat_of(&record));
         }
         if record.NextEntryOffset == 0 {
             break;
@@ -122,8 +122,11 @@ fn text_of(text: &UNICODE_STRING) -> String {
     if text.Buffer.is_null() {
         return String::new();
     }
-    // SAFETY: the system sets pointer and length (in bytes) together, and both belong to a buffer that the caller still holds.
-    String::from_utf16_lossy(unsafe { std::slice::from_raw_parts(text.Buffer, usize::from(text.Length) / 2) })
+    let units = (0..usize::from(text.Length) / 2).map(|at| {
+        // SAFETY: the system sets pointer and length (in bytes) together, and both belong to a buffer that the caller still holds.
+        unsafe { text.Buffer.add(at).read_unaligned() }
+    });
+    char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
 pub fn stat(pid: i32) -> Result<Stat, Unread> {
