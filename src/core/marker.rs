@@ -11,9 +11,12 @@ use super::fold::Leg;
 use super::moment::{Secs, Wall};
 use super::outcome::Terminal;
 use super::process::ProcessId;
-use super::row::LegRow;
+use super::row::{FileRow, LegRow};
 
 pub const MARKER_VERSION: u32 = 1;
+
+/// More rows than any sink's marker has room for are not even drawn: a repro of thousands of files would draw them at every heartbeat.
+const FILES_DRAWN: usize = 512;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Marker {
@@ -47,6 +50,7 @@ impl Marker {
         row.lease_s = Some(lease);
         row.samples.clear();
         let closed = row.terminal != Terminal::Running;
+        let files_omitted = newest_files(&mut row.files);
         Self {
             v: MARKER_VERSION,
             if_silent: Terminal::RunnerLost,
@@ -54,7 +58,7 @@ impl Marker {
             host: leg.started.host.clone(),
             writer: leg.started.writer,
             closed,
-            files_omitted: 0,
+            files_omitted,
             row,
         }
     }
@@ -112,4 +116,14 @@ impl Marker {
         self.files_omitted = self.files_omitted.saturating_add(gone);
         true
     }
+}
+
+/// Leaves the newest records, and says how many rows that cost. Rows of files that have not run go first.
+fn newest_files(files: &mut Vec<FileRow>) -> u32 {
+    let before = files.len();
+    if before > FILES_DRAWN {
+        files.retain(|file| file.outcome.is_none() || file.reported());
+        files.drain(..files.len().saturating_sub(FILES_DRAWN));
+    }
+    u32::try_from(before - files.len()).unwrap_or(u32::MAX)
 }

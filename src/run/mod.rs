@@ -29,13 +29,19 @@ use std::path::PathBuf;
 
 use crate::core::event::SinkState;
 use crate::host::slots::SlotError;
+use crate::host::spawn;
 use crate::report::style::Style;
 use crate::settings::RunSettings;
-use crate::sink::SinkError;
+use crate::sink::{self, SinkError};
 use crate::store::StoreError;
 
 pub use plan::Plan;
 pub use pool::execute as execute_pool;
+
+/// Threads for calls that block: a sweep, a look at a tree, an owner that ends, a look for a slot.
+const BLOCKING_THREADS: usize = 4;
+/// Descriptors that a run needs at the same time, and some to spare.
+const DESCRIPTORS: usize = 48;
 
 /// Why nothing ran.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +66,8 @@ pub enum RunError {
     Mechanism(String),
     #[error("--tty: {0}")]
     Terminal(&'static str),
+    #[error("fewer than {DESCRIPTORS} files can be opened ({0}); raise the limit, for example with 'ulimit -n 1024'")]
+    Descriptors(std::io::Error),
     #[error("nothing to resume: {0}")]
     Resume(String),
     #[error(transparent)]
@@ -82,7 +90,8 @@ pub fn execute(settings: RunSettings, style: Style) -> Result<i32, RunError> {
         announce::print_plan(&settings, &plan);
         return Ok(0);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    spawn::descriptors_left(DESCRIPTORS).map_err(RunError::Descriptors)?;
+    let runtime = sink::runtime::with_threads(BLOCKING_THREADS);
     let runtime = runtime.map_err(|source| RunError::System { what: "the async runtime cannot start", source })?;
     runtime.block_on(async {
         let queue = admission::queue(&settings)?;

@@ -23,8 +23,9 @@ use crate::core::stop::StopOrder;
 use crate::host::owner::{Owner, OwnerSettings, Report, SpawnSpec};
 use crate::host::signals::{Signal, Signals, stop_self};
 use crate::host::slots::Held;
-use crate::host::{clock, shell};
+use crate::host::{clock, shell, spawn};
 use crate::settings::PoolRunSettings;
+use crate::sink;
 
 /// What the destroy command says when the device is somebody else's by now.
 const NOT_MINE: i32 = 75;
@@ -43,7 +44,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Waits for a slot, runs the command under it, and gives ledger's exit status.
 pub fn execute(settings: PoolRunSettings) -> Result<i32, RunError> {
     let system = |what| move |source| RunError::System { what, source };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    spawn::descriptors_left(super::DESCRIPTORS).map_err(RunError::Descriptors)?;
+    let runtime = sink::runtime::with_threads(super::BLOCKING_THREADS);
     let runtime = runtime.map_err(system("the async runtime cannot start"))?;
     runtime.block_on(async {
         let signals = Signals::listen().map_err(system("signals cannot be received"))?;

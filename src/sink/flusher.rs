@@ -15,9 +15,9 @@ use crate::core::event::SinkState;
 use crate::core::ids::Seq;
 use crate::core::moment::Secs;
 
-use super::Backend;
 use super::state::{Answers, Shared};
 use super::task::{SinkTask, Wiring};
+use super::{Backend, runtime};
 
 /// News of sinks that may wait for the loop. Each sink makes at most one per pause of its backoff.
 const NEWS: usize = 64;
@@ -89,10 +89,12 @@ impl Flusher {
             tasks.push(SinkTask::new(backend, wiring));
             sinks.push(shared);
         }
+        // A file sink blocks one while it writes, a lookup of a name another.
+        let blocking = sinks.len() + usize::from(!sinks.is_empty());
         // The runtime is made where it runs: a thread that cannot be started must not drop one inside of another.
         let (started, start) = std::sync::mpsc::sync_channel(1);
         std::thread::Builder::new().name("ledger-sinks".to_owned()).spawn(move || {
-            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            let runtime = match runtime::with_threads(blocking) {
                 Ok(runtime) => runtime,
                 Err(error) => {
                     let _ = started.send(Err(error));

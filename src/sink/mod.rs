@@ -21,6 +21,7 @@ mod layout;
 mod object;
 mod pace;
 mod private;
+pub mod runtime;
 mod source;
 mod state;
 mod task;

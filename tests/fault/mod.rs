@@ -3,6 +3,7 @@
 mod events;
 mod full_disk;
 #[cfg(unix)]
+mod limits;
 mod readers;
 mod remote;
 mod sinks;

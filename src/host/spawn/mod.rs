@@ -14,3 +14,9 @@ mod macos;
 pub use macos::{Placement, spawn};
 #[cfg(unix)]
 mod unix;
+
+/// Whether so many more descriptors can be had: a process without them cannot start others.
+pub fn descriptors_left(count: usize) -> std::io::Result<()> {
+    let pipes: std::io::Result<Vec<_>> = (0..count.div_ceil(2)).map(|_| std::io::pipe()).collect();
+    pipes.map(drop)
+}
