@@ -2,13 +2,16 @@
 
 mod events;
 mod full_disk;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod limits;
+#[cfg(unix)]
 mod readers;
+#[cfg(unix)]
 mod remote;
 mod sinks;
 mod store_damage;
 mod store_kills;
 mod store_refusals;
 mod store_writes;
+#[cfg(target_os = "linux")]
 mod syscalls;
