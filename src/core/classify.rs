@@ -1,6 +1,7 @@
 //! How a leg ended, from everything that is known of it: one pure function over the leg's own record, its lease, the CI service's job
 //! and the plan. The order of evidence is DESIGN §6; the truth table below is its test.
 
+use super::ids::Seq;
 use super::job::Job;
 use super::lease::{self, Lease};
 use super::moment::{Secs, Wall};
@@ -26,6 +27,8 @@ pub enum Trace {
     None,
     /// A ledger or an archive, with no lease to judge silence by.
     Ledger,
+    /// A ledger of which nothing can be read beyond this event.
+    Damaged { after: Seq },
     /// A marker in a sink: its lease, and its age by the sink's own clock.
     Marker { lease: Secs, age: Secs },
 }
@@ -82,6 +85,10 @@ pub fn class_of(has_own_record: bool, facts: &Facts<'_>) -> Class {
     match facts.trace {
         Trace::Marker { lease, age } => by_lease(lease::judge(lease, age), lease, facts, over),
         Trace::Ledger => by_writer(facts, over),
+        Trace::Damaged { after } => {
+            let why = format!("its ledger is damaged after event {after}, and what came then is unknown");
+            of(Terminal::AttemptedIncomplete, why, None)
+        }
         Trace::None => by_job_alone(facts),
     }
 }

@@ -366,7 +366,7 @@ impl Kept {
     fn of(evidence: Evidence, now: Wall) -> Self {
         let (lease_s, written_at) = match evidence.trace {
             Trace::Marker { lease, age } => (Some(lease), Some(Wall(now.0.saturating_sub_unsigned(age.millis())))),
-            Trace::Ledger | Trace::None => (None, None),
+            Trace::Ledger | Trace::Damaged { .. } | Trace::None => (None, None),
         };
         let mut row = evidence.row;
         // Where it was read from is no part of it: the same evidence from another place is the same evidence.

@@ -338,6 +338,7 @@ fn unite(known: &mut Evidence, other: Evidence) {
         (Trace::Marker { age, .. }, younger @ Trace::Marker { age: other, .. }) if other < age => younger,
         (marker @ Trace::Marker { .. }, _) | (_, marker @ Trace::Marker { .. }) => marker,
         (Trace::Ledger, _) | (_, Trace::Ledger) => Trace::Ledger,
+        (damaged @ Trace::Damaged { .. }, _) | (_, damaged @ Trace::Damaged { .. }) => damaged,
         (Trace::None, Trace::None) => Trace::None,
     };
     best.resumes = best.resumes.or(rest.resumes);

@@ -27,14 +27,15 @@ pub fn read_database(path: &Path) -> Result<Found, StoreError> {
 fn evidence_of(path: &Path, found: &mut Found) -> Result<Option<Evidence>, StoreError> {
     // Asked first: a writer that ends while its events are read was alive when they were not all there.
     let alive = is_writer_alive(path);
-    let Some(leg) = fold(path, found)? else {
+    let Folded { leg: Some(leg), damaged } = fold(path, found)? else {
         found.warn(format!("{}: it has no run-started and says nothing of a leg", path.display()));
         return Ok(None);
     };
     let mut row = leg.row();
     row.source = Some(path.display().to_string());
     let writer = writer(alive, &leg);
-    Ok(Some(Evidence { row, trace: Trace::Ledger, writer, resumes: leg.started.resumes.clone() }))
+    let trace = if damaged { Trace::Damaged { after: leg.head.seq } } else { Trace::Ledger };
+    Ok(Some(Evidence { row, trace, writer, resumes: leg.started.resumes.clone() }))
 }
 
 fn writer(alive: bool, leg: &Leg) -> Writer {
@@ -46,25 +47,37 @@ fn writer(alive: bool, leg: &Leg) -> Writer {
     }
 }
 
-/// All events of a database, folded. What cannot be read or cannot follow is told and skipped.
-fn fold(path: &Path, found: &mut Found) -> Result<Option<Leg>, StoreError> {
+#[derive(Default)]
+struct Folded {
+    leg: Option<Leg>,
+    /// Something stands in it that cannot be read or cannot follow, and nothing after that is used.
+    damaged: bool,
+}
+
+/// The events of a database, folded up to the first that cannot be read or cannot follow; that is told once, with what it costs.
+fn fold(path: &Path, found: &mut Found) -> Result<Folded, StoreError> {
     let reader = Reader::open(path)?;
-    let mut leg: Option<Leg> = None;
-    for line in reader.lines_after(Seq(0)) {
-        let line = line?;
-        let stored = line.stored();
-        match (Event::from(line), stored) {
+    let mut folded = Folded::default();
+    let mut lines = reader.lines_after(Seq(0));
+    while let Some(line) = lines.next().transpose()? {
+        let (seq, stored) = (line.seq, line.stored());
+        let taken = match (Event::from(line), stored) {
             (Event::Known(envelope), Some(stored)) => {
                 let head = Head { seq: stored.seq, digest: stored.digest };
-                if let Err(error) = take(&mut leg, &envelope, head) {
-                    found.warn(format!("{}: {error}", path.display()));
-                }
+                take(&mut folded.leg, &envelope, head).map_err(|error| error.to_string())
             }
-            (Event::Known(envelope), None) => found.warn(format!("{}: event {} cannot be read", path.display(), envelope.seq)),
-            (Event::Unreadable { seq, why }, _) => found.warn(format!("{}: event {seq}: {why}", path.display())),
+            (Event::Known(_), None) => Err(format!("event {seq} cannot be read")),
+            (Event::Unreadable { seq, why }, _) => Err(format!("event {seq} cannot be read: {why}")),
+        };
+        if let Err(why) = taken {
+            folded.damaged = true;
+            let lost = lines.count();
+            let shown = path.display();
+            found.warn(format!("{shown}: {why}; {lost} events after it are not used; see 'ledger verify {shown}'"));
+            break;
         }
     }
-    Ok(leg)
+    Ok(folded)
 }
 
 fn take(leg: &mut Option<Leg>, envelope: &Envelope, head: Head) -> Result<(), crate::core::fold::FoldError> {
@@ -92,7 +105,7 @@ pub fn unfinished(path: &Path) -> Result<Option<Unfinished>, StoreError> {
         return Ok(None);
     }
     let alive = is_writer_alive(path);
-    let leg = fold(path, &mut Found::default())?;
+    let Folded { leg, .. } = fold(path, &mut Found::default())?;
     Ok(leg.map(|leg| Unfinished { writer: writer(alive, &leg), leg }))
 }
 
@@ -100,7 +113,7 @@ pub fn unfinished(path: &Path) -> Result<Option<Unfinished>, StoreError> {
 pub fn resumable(path: &Path, files: &[FilePath]) -> Result<Option<Leg>, StoreError> {
     let databases = LedgerFolder::open(path)?.databases()?;
     for database in databases.iter().rev().filter(|database| database.identity.is_ok() && !is_writer_alive(&database.path)) {
-        let Some(leg) = fold(&database.path, &mut Found::default())? else { continue };
+        let Folded { leg: Some(leg), damaged: false } = fold(&database.path, &mut Found::default())? else { continue };
         let same_plan = leg.started.plan.len() == files.len()
             && leg.started.plan.iter().zip(files).all(|(planned, file)| planned.path() == *file);
         if same_plan {

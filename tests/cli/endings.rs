@@ -137,3 +137,33 @@ fn what_the_caller_left_open_reaches_no_file() {
     });
     world.finish(shell).expect(0);
 }
+
+#[test]
+fn a_damaged_event_is_told_once_with_what_it_costs() {
+    let world = World::with(&[("a.sh", "exit 0\n"), ("b.sh", "exit 0\n"), ("c.sh", "exit 0\n")]);
+    world.run(["run", "--cap", "30s", "*.sh", "--", "sh"]).expect(0);
+    let folder = world.join(".ledger");
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let path = entries.filter(|path| path.extension().is_some_and(|end| end == "db")).next().unwrap();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let triggers: Vec<String> = connection
+        .prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        .unwrap()
+        .query_map((), |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    triggers.iter().for_each(|name| connection.execute_batch(&format!("DROP TRIGGER {name}")).unwrap());
+    let second = "(SELECT max(seq) FROM (SELECT seq FROM event WHERE kind = 'file-finished' ORDER BY seq LIMIT 2))";
+    connection.execute_batch(&format!("UPDATE event SET line = '{{broken' WHERE seq = {second}")).unwrap();
+    drop(connection);
+    let report = world.report([""; 0]);
+    let warnings = report["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1, "{report:#}");
+    let warning = warnings[0].as_str().unwrap();
+    assert!(warning.contains("events after it are not used") && warning.contains("ledger verify"), "{warning}");
+    let leg = &report["legs"][0];
+    assert_eq!(leg["terminal"], "attempted-incomplete");
+    assert!(leg["why"].as_str().unwrap().starts_with("its ledger is damaged after event"), "{leg:#}");
+    assert_eq!((&leg["files_reported"], &leg["last_file"]), (&1.into(), &"a.sh".into()), "{leg:#}");
+}
