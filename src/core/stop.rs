@@ -203,6 +203,7 @@ impl Stop {
             return Vec::new();
         }
         match input {
+            Input::Woke if matches!(self.phase, Phase::Asking { until, .. } if now_ms >= until) => self.freeze_known(),
             Input::Begin | Input::Woke => vec![Effect::Scan],
             Input::KillNow => self.hurry(),
             Input::Signalled { refused, vanished } => {
@@ -364,6 +365,14 @@ impl Stop {
         }
         effects.push(Effect::WaitUntil(wake));
         effects
+    }
+
+    /// The grace is over: whoever was seen last is stopped before the next look, which in a large tree is most of what an end costs.
+    fn freeze_known(&mut self) -> Vec<Effect> {
+        let known = self.tracks.iter_mut().filter(|(_, track)| !track.gone && track.role != Role::Spared);
+        let ids = known.map(|(id, track)| (track.frozen = true, *id).1).collect();
+        self.phase = Phase::Freezing { round: 1 };
+        vec![Effect::Freeze(ids, self.reach()), Effect::Scan]
     }
 
     fn freeze(&mut self, now: u64, round: u32, live: &[Seen]) -> Vec<Effect> {

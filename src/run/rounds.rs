@@ -127,11 +127,7 @@ async fn turn(session: &mut Session, planned: &Planned, round: u32, carried: &mu
     let bounds =
         Bounds { at, cap, cap_basis, grace: settings.grace, leftovers_fail: settings.leftovers_fail, log: Some(shown_log) };
     let ended = match owner {
-        Ok(Ready { owner, .. }) => {
-            // The next owner starts while this file runs, so that its start costs no boundary anything.
-            session.next_owner = launch(&settings, &session.disabled, &session.table, &session.obituary).ok();
-            file::run(session, owner, bounds, spawn_spec(session, planned), &log).await
-        }
+        Ok(Ready { owner, .. }) => file::run(session, owner, bounds, spawn_spec(session, planned), &log).await,
         Err(text) => file::never_spawned(session, bounds, text),
     };
     after(session, planned, ended, carried).await;
@@ -148,6 +144,11 @@ async fn after(session: &mut Session, planned: &Planned, ended: Ended, carried: 
     announce::file_ended(session, planned, &ended.record, &sample).await;
     carried.push(ended.record);
     carried.push(Body::HostSampled(HostSampled { at: SampledAt::Boundary, sample }));
+}
+
+/// Starts the owner of the file after this one. It is called while a file runs, so that no boundary waits for it.
+pub fn launch_next(session: &mut Session) {
+    session.next_owner = launch(&session.settings, &session.disabled, &session.table, &session.obituary).ok();
 }
 
 fn launch(run: &RunSettings, disabled: &[Mechanism], table: &SharedTable, obituary: &Path) -> Result<Ready, String> {

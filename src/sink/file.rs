@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use tokio::task::JoinHandle;
 
+use crate::core::chain::Stored;
 use crate::core::ids::Seq;
 use crate::core::moment::{Secs, Wall};
 
@@ -82,16 +83,12 @@ impl Backend for FileSink {
     async fn send(&mut self, batch: &Batch) -> Result<(), SinkError> {
         let batch = batch.clone();
         self.blocking(move |place| {
-            if let Some(first) = batch.events.first() {
-                let bytes = batch.events.iter().map(|event| event.line.len() + 1).sum();
-                let mut text = Vec::with_capacity(bytes);
-                for event in &batch.events {
-                    text.extend_from_slice(event.line.as_bytes());
-                    text.push(b'\n');
-                }
-                place.create_once(&layout::segment_name(first.seq), &text)?;
+            let segment = batch.events.first().map(|first| (layout::segment_name(first.seq), lines_of(&batch.events)));
+            let (segment_draft, marker_draft) = place.drafts(segment.as_ref(), &batch.marker);
+            if let (Some((name, text)), Some(draft)) = (&segment, segment_draft?) {
+                place.publish_once(&draft, name, text)?;
             }
-            place.replace(MARKER, &batch.marker)?;
+            place.publish(&marker_draft?, MARKER)?;
             // One sync of the folder holds both names.
             sync_folder(&place.folder)?;
             Ok(Seq(0))
@@ -114,6 +111,15 @@ impl Backend for FileSink {
         .await
         .map(|_| Removed::Gone)
     }
+}
+
+fn lines_of(events: &[Stored]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(events.iter().map(|event| event.line.len() + 1).sum());
+    for event in events {
+        text.extend_from_slice(event.line.as_bytes());
+        text.push(b'\n');
+    }
+    text
 }
 
 /// The epoch's folder, as the blocking side sees it.
@@ -144,12 +150,33 @@ impl Place {
         Ok(newest.seq)
     }
 
+    /// Both contents on disk, at the same time: a disk takes two flushes that are asked for together as one.
+    fn drafts(&self, segment: Option<&(String, Vec<u8>)>, marker: &[u8]) -> (io::Result<Option<PathBuf>>, io::Result<PathBuf>) {
+        let segment_draft = || segment.map(|(name, text)| self.draft(name, text)).transpose();
+        if segment.is_none() {
+            return (Ok(None), self.draft(MARKER, marker));
+        }
+        std::thread::scope(|scope| {
+            let other = std::thread::Builder::new().spawn_scoped(scope, || self.draft(MARKER, marker));
+            let own = segment_draft();
+            let marker_draft = match other {
+                Ok(other) => other.join().unwrap_or_else(|_| Err(io::Error::other("the marker was not drafted"))),
+                Err(_) => self.draft(MARKER, marker),
+            };
+            (own, marker_draft)
+        })
+    }
+
     /// A file that exists whole or not at all, and never changes.
     fn create_once(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        let path = self.folder.join(name);
         let draft = self.draft(name, content)?;
-        let linked = fs::hard_link(&draft, &path);
-        let removed = fs::remove_file(&draft);
+        self.publish_once(&draft, name, content)
+    }
+
+    fn publish_once(&self, draft: &Path, name: &str, content: &[u8]) -> io::Result<()> {
+        let path = self.folder.join(name);
+        let linked = fs::hard_link(draft, &path);
+        let removed = fs::remove_file(draft);
         match linked {
             Ok(()) => removed,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.compare(path, content),
@@ -173,11 +200,10 @@ impl Place {
         if there == content { Ok(()) } else { Err(io::Error::other(FencedFile(path))) }
     }
 
-    /// A file that is the old one or the new one at every moment.
-    fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        let draft = self.draft(name, content)?;
-        fs::rename(&draft, self.folder.join(name)).inspect_err(|_| {
-            let _ = fs::remove_file(&draft);
+    /// The file is the old one or the new one at every moment.
+    fn publish(&self, draft: &Path, name: &str) -> io::Result<()> {
+        fs::rename(draft, self.folder.join(name)).inspect_err(|_| {
+            let _ = fs::remove_file(draft);
         })
     }
 

@@ -152,7 +152,7 @@ pub fn children(pid: i32) -> Result<Vec<i32>, Unread> {
     Ok(found)
 }
 
-/// The same for a process that is known to have one thread, at a third of the cost.
+/// The same for a process that is known to have one thread: its threads need not be listed first.
 pub fn children_of_only_thread(pid: i32) -> Result<Vec<i32>, Unread> {
     let mut found = Vec::new();
     children_of_thread(pid, pid, &mut found)?;

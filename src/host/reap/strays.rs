@@ -26,7 +26,11 @@ pub struct Strays {
 /// Adds to `swept` what is found, and ends what may be ended.
 pub fn add(swept: &mut Swept, order: StopOrder, strays: &Strays, hurry: &Hurry) {
     let began = clock::now();
-    if let Err(error) = strays.table.lock().refresh(Depth::Thorough) {
+    let depth = match strays.scope {
+        ReapScope::Owned => Depth::Since(strays.since),
+        ReapScope::Host => Depth::Thorough,
+    };
+    if let Err(error) = strays.table.refresh(depth) {
         swept.cleanup = worse(swept.cleanup, Cleanup::Unknown);
         swept.notes.push(format!("the processes cannot be listed: {error}"));
         return;
@@ -59,6 +63,7 @@ fn end_carriers(swept: &mut Swept, order: StopOrder, strays: &Strays, hurry: &Hu
     tree.spare = strays.allow_leftover.clone();
     tree.since = strays.since;
     tree.spared_before = adopted::expected();
+    strays.table.is_stale();
     let more = sweep_unowned(order, tree, std::sync::Arc::clone(hurry));
     swept.cleanup = worse(swept.cleanup, more.cleanup);
     swept.escalated |= more.escalated;
@@ -110,7 +115,7 @@ impl Tree for Matches {
     }
 
     fn scan(&mut self) -> Scan {
-        if let Err(error) = self.table.lock().refresh(Depth::Thorough) {
+        if let Err(error) = self.table.refresh(Depth::Thorough) {
             return Scan { seen: Vec::new(), incomplete: Some(format!("the processes cannot be listed: {error}")) };
         }
         let seen = |found: Match| {

@@ -23,7 +23,7 @@ use crate::core::moment::Moment;
 use crate::core::process::ProcessId;
 use crate::core::sample::{Disk, HostSample};
 use crate::host::identity;
-use crate::host::table::{Counts, Depth, SharedTable};
+use crate::host::table::{Counts, SharedTable};
 
 /// The owner whose tree is measured along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,11 +123,11 @@ impl Sampler {
     }
 
     fn processes(&mut self, sample: &mut HostSample, missing: &mut Missing) {
-        let mut table = self.table.lock();
-        if let Err(error) = table.refresh(Depth::Usual) {
+        if let Err(error) = self.table.refresh_unless_fresh() {
             missing.say("process_count", &format!("the processes cannot be listed: {error}"));
             return;
         }
+        let table = self.table.lock();
         let Counts { processes, qemu, qemu_rss_mib } = table.counts();
         sample.process_count = Some(processes);
         sample.qemu_count = Some(qemu);

@@ -15,24 +15,50 @@ mod macos;
 #[cfg(target_os = "macos")]
 pub use macos::ProcessTable;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::core::process::ProcessId;
+use crate::host::clock;
 
 /// One table serves the sampler and every sweep, because a cold one costs much more than a warm one.
 #[derive(Debug, Clone)]
-pub struct SharedTable(Arc<Mutex<ProcessTable>>);
+pub struct SharedTable {
+    table: Arc<Mutex<ProcessTable>>,
+    /// When it was brought up to date last, in steady milliseconds; 0 where something has been ended since.
+    refreshed_ms: Arc<AtomicU64>,
+}
 
 impl SharedTable {
     pub fn new(table: ProcessTable) -> Self {
-        Self(Arc::new(Mutex::new(table)))
+        Self { table: Arc::new(Mutex::new(table)), refreshed_ms: Arc::default() }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, ProcessTable> {
         // A panic elsewhere cannot leave the table worse than stale, and the next refresh mends that.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn refresh(&self, depth: Depth) -> std::io::Result<()> {
+        self.lock().refresh(depth)?;
+        self.refreshed_ms.store(clock::now().mono_ms, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// For a sample: a sweep that found nothing has looked a moment ago.
+    pub fn refresh_unless_fresh(&self) -> std::io::Result<()> {
+        let age = clock::now().mono_ms.saturating_sub(self.refreshed_ms.load(Ordering::Relaxed));
+        if age < FRESH_MS { Ok(()) } else { self.refresh(Depth::Usual) }
+    }
+
+    /// Something was ended since the last look.
+    pub fn is_stale(&self) {
+        self.refreshed_ms.store(0, Ordering::Relaxed);
     }
 }
+
+/// A tenth of the shortest time between samples.
+const FRESH_MS: u64 = 100;
 
 impl Default for SharedTable {
     fn default() -> Self {
@@ -45,7 +71,10 @@ impl Default for SharedTable {
 pub enum Depth {
     /// New and young processes, and a share of the others: for samples, once a second.
     Usual,
-    /// Every program name: for sweeps, which must not miss a shell that has become a QEMU since.
+    /// As `Usual`, and every process that was started at this time or later, in the system's own unit: for the sweep after a file, in
+    /// which what is older is nobody's of ours.
+    Since(u64),
+    /// Every program name: where old processes may be ended too, which must not miss a shell that has become a QEMU since.
     Thorough,
 }
 

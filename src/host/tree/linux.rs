@@ -20,6 +20,9 @@ struct Look {
     found: BTreeMap<i32, OursBy>,
     stats: HashMap<i32, Result<Stat, Unread>>,
     missing: Option<String>,
+    /// Nobody looks below what the leaf holds. While a tree is being ended this is enough: a process that has left the leaf is handed
+    /// over to the subreaper when its parent ends, and is seen then.
+    leaf_is_enough: bool,
 }
 
 impl Look {
@@ -52,7 +55,10 @@ impl OurTree {
         match self.root.clone() {
             // No child, nothing below: that is the kernel's word.
             Root::Subreaper if rooted && children == Children::None => {}
-            Root::Subreaper if rooted => self.find_below(&[own], &mut look, OursBy::Subreaper),
+            Root::Subreaper if rooted => {
+                look.leaf_is_enough = self.is_signalled() && self.spare.is_empty();
+                self.find_below(&[own], &mut look, OursBy::Subreaper);
+            }
             Root::Subreaper => self.find_below(&[own], &mut look, OursBy::Descendant),
             Root::Adopted { except } => self.find_adopted(&except, &mut look),
             Root::Nobody => {}
@@ -93,7 +99,7 @@ impl OurTree {
         let mut open = roots.to_vec();
         let mut visited = BTreeSet::new();
         while let Some(pid) = open.pop() {
-            if !visited.insert(pid) {
+            if !visited.insert(pid) || (look.leaf_is_enough && self.bonds.in_leaf.contains(&pid)) {
                 continue;
             }
             let listed = match &parents {

@@ -84,6 +84,12 @@ impl OurTree {
         }
     }
 
+    /// Whether its end has begun.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has a leaf to rely on"))]
+    pub(super) fn is_signalled(&self) -> bool {
+        self.signalled
+    }
+
     pub fn has(&self, mechanism: Mechanism) -> bool {
         !self.disabled.contains(&mechanism)
     }
