@@ -143,8 +143,8 @@ fn a_damaged_event_is_told_once_with_what_it_costs() {
     let world = World::with(&[("a.sh", "exit 0\n"), ("b.sh", "exit 0\n"), ("c.sh", "exit 0\n")]);
     world.run(["run", "--cap", "30s", "*.sh", "--", "sh"]).expect(0);
     let folder = world.join(".ledger");
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let path = entries.filter(|path| path.extension().is_some_and(|end| end == "db")).next().unwrap();
+    let mut entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let path = entries.find(|path| path.extension().is_some_and(|end| end == "db")).unwrap();
     let connection = rusqlite::Connection::open(&path).unwrap();
     let triggers: Vec<String> = connection
         .prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'")
