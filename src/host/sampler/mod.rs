@@ -16,9 +16,12 @@ mod macos;
 #[cfg(target_os = "macos")]
 use macos as system;
 
+mod cpu;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use self::cpu::CpuMeter;
 use crate::core::moment::Moment;
 use crate::core::process::ProcessId;
 use crate::core::sample::{Disk, HostSample};
@@ -47,7 +50,7 @@ pub struct Sampler {
     table: SharedTable,
     disks: Vec<(String, PathBuf)>,
     first: Option<Moment>,
-    last_cpu_ms: Option<u64>,
+    cpu: CpuMeter,
     watched: Watched,
     tree_peak_mib: f64,
 }
@@ -60,7 +63,7 @@ impl Sampler {
             table,
             disks,
             first: None,
-            last_cpu_ms: None,
+            cpu: CpuMeter::default(),
             watched: Watched::Nothing,
             tree_peak_mib: 0.0,
         }
@@ -82,7 +85,7 @@ impl Sampler {
             drift_ms: Some(now.wall_step_since(first)),
             ..HostSample::default()
         };
-        self.load_and_memory(now, &mut sample, &mut missing);
+        self.load_and_memory(&mut sample, &mut missing);
         sample.pressure = missing.keep("pressure", system::pressure());
         sample.cgroup_memory = missing.keep("cgroup_memory", system::cgroup_memory());
         sample.mac_memory = missing.keep("mac_memory", system::mac_memory());
@@ -94,7 +97,7 @@ impl Sampler {
         sample
     }
 
-    fn load_and_memory(&mut self, now: Moment, sample: &mut HostSample, missing: &mut Missing) {
+    fn load_and_memory(&mut self, sample: &mut HostSample, missing: &mut Missing) {
         if let Some(load) = missing.keep("load", system::load_average()) {
             sample.load_1m = Some(load.one);
             sample.load_5m = Some(load.five);
@@ -104,10 +107,8 @@ impl Sampler {
             Ok(machine) => machine,
             Err(why) => return missing.say("mem_total_mib", why),
         };
-        // sysinfo answers with the same figure again when it is asked sooner than it can measure.
-        machine.refresh_cpu_usage();
-        match self.last_cpu_ms.replace(now.mono_ms) {
-            Some(_) => sample.cpu_pct = Some(f64::from((machine.global_cpu_usage() * 10.0).round()) / 10.0),
+        match self.cpu.read(machine) {
+            Some(busy) => sample.cpu_pct = Some((busy * 10.0).round() / 10.0),
             None => missing.say("cpu_pct", "the first sample has nothing to compare with"),
         }
         machine.refresh_memory();
