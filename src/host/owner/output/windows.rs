@@ -5,6 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use futures_util::FutureExt as _;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::windows::named_pipe::{NamedPipeServer, ServerOptions};
 
@@ -60,6 +61,8 @@ fn pipe() -> io::Result<(Output, File)> {
         .create(&name)?;
     // Rust's handles are not inherited; the start of a file hands over a copy that is.
     let far = OpenOptions::new().write(true).open(&name)?;
+    // Both ends are open, so this waits for nothing; without it nothing would ever be read.
+    near.connect().now_or_never().unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))?;
     Ok((Output { pipe: near }, far))
 }
 
