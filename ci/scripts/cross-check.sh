@@ -163,21 +163,14 @@ exec $zig cc -target ${target%-apple-darwin}-macos.$oldest_macos "\${kept[@]}"
 SH
 }
 
-# What our dependencies take from Apple's frameworks, by name only: enough to link. A new dependency that takes more makes the link say
-# "undefined symbol", and its name belongs here.
+# What our dependencies take from Apple's frameworks, by name only: enough to link. macos-symbols.txt has them, each line with its framework
+# first. A dependency that takes more makes the link say "undefined symbol", and the name belongs there.
 make_mac_stubs() {
-  stub_framework CoreFoundation CFArrayCreate CFArrayGetCount CFArrayGetValueAtIndex CFDataCreate CFDataGetBytePtr CFDataGetBytes \
-    CFDataGetLength CFDataGetTypeID CFDateCreate CFDictionaryGetValueIfPresent CFEqual CFErrorCopyDescription CFErrorGetCode \
-    CFGetTypeID CFNumberGetValue CFRelease CFRetain CFStringCreateWithBytes CFStringCreateWithBytesNoCopy CFStringGetBytes \
-    CFStringGetCStringPtr CFStringGetLength CFURLCopyResourcePropertyForKey CFURLCreateFromFileSystemRepresentation \
-    kCFAbsoluteTimeIntervalSince1970 kCFAllocatorDefault kCFAllocatorNull kCFTypeArrayCallBacks \
-    kCFURLVolumeAvailableCapacityForImportantUsageKey
-  stub_framework IOKit IOIteratorNext IOObjectRelease IORegistryEntryCreateCFProperty IORegistryEntryGetName \
-    IOServiceGetMatchingServices IOServiceMatching kIOMasterPortDefault
-  stub_framework Security SecCertificateCopyData SecCertificateCopySubjectSummary SecCertificateCreateWithData \
-    SecCopyErrorMessageString SecPolicyCreateSSL SecTrustCreateWithCertificates SecTrustEvaluateWithError \
-    SecTrustSetAnchorCertificates SecTrustSetAnchorCertificatesOnly SecTrustSetOCSPResponse SecTrustSetVerifyDate \
-    SecTrustSettingsCopyCertificates SecTrustSettingsCopyTrustSettings
+  local framework names
+  while read -r framework; do
+    mapfile -t names < <(sed -n "s/^$framework //p" ci/scripts/macos-symbols.txt | tr ' ' '\n')
+    stub_framework "$framework" "${names[@]}"
+  done < <(cut -d' ' -f1 ci/scripts/macos-symbols.txt | sort -u)
   stub "$tools/stubs/lib/libobjc.tbd" /usr/lib/libobjc.A.dylib
   stub "$tools/stubs/lib/libiconv.tbd" /usr/lib/libiconv.2.dylib
 }
