@@ -1,7 +1,7 @@
 //! macOS: how much room a volume can make, purgeable files included, as Core Foundation tells it.
 //!
 //! `statvfs` counts a local snapshot or a cached film as used, though the system gives both up as soon as somebody needs the room.
-//! Compiled and linked; no Mac has run it.
+//! Compiled only; no Mac has run it.
 
 use std::ffi::{c_long, c_void};
 use std::os::unix::ffi::OsStrExt as _;

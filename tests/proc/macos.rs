@@ -1,4 +1,4 @@
-//! macOS: what is ours by descent, session and token. Compiled and linked with the other tests; no Mac has run them.
+//! macOS: what is ours by descent, session and token. No Mac has run them.
 
 use ci_ledger::core::moment::Secs;
 use ci_ledger::core::outcome::Cleanup;

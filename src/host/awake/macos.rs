@@ -1,4 +1,4 @@
-//! macOS: `caffeinate` holds an assertion until the process that it watches has ended. Compiled and linked; no Mac has run it.
+//! macOS: `caffeinate` holds an assertion until the process that it watches has ended. Compiled only; no Mac has run it.
 
 use std::process::{Command, Stdio};
 

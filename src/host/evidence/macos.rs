@@ -1,6 +1,6 @@
 //! macOS: two readings of the CPU time of every process that may be read, and `sample` of the leader meanwhile.
 //!
-//! Processes of other users do not show their CPU time. Compiled and linked; no Mac has run it.
+//! Processes of other users do not show their CPU time. Compiled only; no Mac has run it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! macOS: everything out of libproc and `KERN_PROCARGS2`; see `host::darwin` for who may see what. Compiled and linked; no Mac has run it.
+//! macOS: everything out of libproc and `KERN_PROCARGS2`; see `host::darwin` for who may see what. Compiled only; no Mac has run it.
 
 use std::ffi::c_char;
 use std::io;

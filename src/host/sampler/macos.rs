@@ -1,4 +1,4 @@
-//! macOS: sysctl, the host's pages, and what Finder calls available. Compiled and linked; no Mac has run it.
+//! macOS: sysctl, the host's pages, and what Finder calls available. Compiled only; no Mac has run it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
