@@ -102,7 +102,11 @@ pub fn all_pids() -> io::Result<Vec<i32>> {
     }
 }
 
-/// The descriptors that are open in this process.
+/// `PROX_FDTYPE_VNODE`, `_SOCKET` and `_PIPE` of bsd/sys/proc_info.h.
+const ORDINARY: [u32; 3] = [1, 2, 6];
+
+/// The files, sockets and pipes that are open in this process. Other kinds are the system libraries' own; some of them are guarded, and the
+/// kernel ends a process that closes one.
 pub fn own_descriptors() -> io::Result<Vec<i32>> {
     let none = libc::proc_fdinfo { proc_fd: -1, proc_fdtype: 0 };
     let own = std::process::id() as i32;
@@ -117,7 +121,7 @@ pub fn own_descriptors() -> io::Result<Vec<i32>> {
         }
         if got < bytes {
             fds.truncate(usize::try_from(got).unwrap_or(0) / size_of::<libc::proc_fdinfo>());
-            return Ok(fds.into_iter().map(|fd| fd.proc_fd).collect());
+            return Ok(fds.into_iter().filter(|fd| ORDINARY.contains(&fd.proc_fdtype)).map(|fd| fd.proc_fd).collect());
         }
         room *= 2;
     }
