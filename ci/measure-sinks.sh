@@ -1,10 +1,11 @@
 #!/bin/bash
-# Measures what sinks cost and keep, with a store on loopback: the barrier per boundary with 0 and 300 ms of latency beside a run without
-# a sink, and the reading of many legs. Needs moto_server on PATH, curl and python3.
-#   ci/measure-sinks.sh [LEDGER] [LEGS]
+# Measures what sinks cost and keep, with stores on loopback: the barrier per boundary with 0 and 300 ms of latency beside a run without
+# a sink (moto), and the reading of many legs (seaweedfs, whose listing does not slow down by itself). Needs moto_server and weed on PATH,
+# curl and python3. No LEGS, no reading.
+#   ci/measure-sinks.sh [LEDGER [LEGS...]]
 set -euo pipefail
-ledger=$(readlink -f "${1:-target/debug/ledger}")
-legs=${2:-500}
+ledger=$(readlink -f "${1:-target/release/ledger}")
+shift || true
 work=$(mktemp -d)
 pids=()
 cleanup() { for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done; rm -rf "$work"; }
@@ -62,26 +63,43 @@ boundary none
 AWS_ENDPOINT_URL=http://127.0.0.1:$((port + 1)) boundary s3-0ms --sink s3://evidence/cost
 AWS_ENDPOINT_URL=http://127.0.0.1:$((port + 2)) boundary s3-300ms --sink s3://evidence/cost
 
+[ $# -gt 0 ] || exit 0
 # One finished leg, copied under many run ids: objects are what a real leg leaves.
 rm -rf .ledger; rm -f ./*.sh; for n in 1 2 3; do echo true > "$n.sh"; done
 "$ledger" run --platform p --target many --run-id 1 --sink "file://$work/one" '*.sh' -- sh > run.log 2>&1
-export AWS_ENDPOINT_URL=http://127.0.0.1:$port
-for many in $((legs / 2)) "$legs"; do
-    python3 - "$work/one" "$many" "$port" <<'PY'
+many=$((port + 3))
+mkdir weed
+weed server -dir=weed -ip=127.0.0.1 -ip.bind=127.0.0.1 -s3 -s3.port=$many -s3.port.iceberg=0 -s3.port.lance=0 -master.telemetry=false \
+    -master.port=$((port + 4)) -volume.port=$((port + 5)) -filer.port=$((port + 6)) -master.volumeSizeLimitMB=64 > weed.log 2>&1 & weed=$!
+trap 'kill -9 $weed 2>/dev/null || true; cleanup' EXIT
+until curl -fs -o /dev/null -X PUT "http://127.0.0.1:$many/evidence"; do sleep 0.2; done
+python3 proxy.py $((port + 7)) $many 0 & pids+=($!)
+export AWS_ENDPOINT_URL=http://127.0.0.1:$((port + 7))
+for legs in "$@"; do
+    python3 - "$work/one" "$legs" "$many" <<'PY'
 import http.client, os, sys
-root, many, port = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-files = [os.path.join(at, name) for at, _, names in os.walk(root) for name in names]
-connection = http.client.HTTPConnection("127.0.0.1", port)
-for run in range(1, many + 1):
-    for path in files:
-        key = os.path.relpath(path, root).replace("1/", f"r{run}/", 1)
-        body = open(path, "rb").read().replace(b'"run_id":"1"', f'"run_id":"r{run}"'.encode())
-        connection.request("PUT", f"/evidence/many{many}/{key}".replace(",", "%2C"), body)
-        connection.getresponse().read()
+from concurrent.futures import ThreadPoolExecutor
+root, legs, port = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+names = [os.path.join(at, name) for at, _, names in os.walk(root) for name in names]
+files = {os.path.relpath(path, root): open(path, "rb").read() for path in names}
+def some(first):
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    for run in range(first, legs + 1, 8):
+        for path, body in files.items():
+            key = path.replace("1/", f"r{run}/", 1)
+            body = body.replace(b'"run_id":"1"', f'"run_id":"r{run}"'.encode())
+            connection.request("PUT", f"/evidence/many{legs}/{key}".replace(",", "%2C"), body)
+            answer = connection.getresponse(); answer.read()
+            assert answer.status == 200, answer.status
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(some, range(1, 9)))
 PY
-    curl -s "http://127.0.0.1:$((port + 1))/count" > /dev/null
+    curl -s "http://127.0.0.1:$((port + 7))/count" > /dev/null
+    # By way of the proxy the requests are counted, without it the time is taken.
+    found=$("$ledger" report "s3://evidence/many$legs" --json 2> report.log | python3 -c 'import json,sys; print(len(json.load(sys.stdin)["legs"]))')
+    requests=$(curl -s "http://127.0.0.1:$((port + 7))/count")
     begun=$(date +%s.%N)
-    found=$(AWS_ENDPOINT_URL=http://127.0.0.1:$((port + 1)) "$ledger" report "s3://evidence/many$many" --json 2> report.log | python3 -c 'import json,sys; print(len(json.load(sys.stdin)["legs"]))')
+    AWS_ENDPOINT_URL=http://127.0.0.1:$many "$ledger" report "s3://evidence/many$legs" --json 2> report.log > /dev/null || tail -2 report.log
     ended=$(date +%s.%N)
-    echo "reading $many legs: $found found, $(python3 -c "print(f'{$ended - $begun:.2f}')") s, $(curl -s "http://127.0.0.1:$((port + 1))/count") requests"
+    echo "reading $legs legs: $found found, $(python3 -c "print(f'{$ended - $begun:.2f}')") s, $requests requests"
 done

@@ -141,8 +141,11 @@ impl GithubSink {
             "external_id": external_id(&self.leg),
             "output": { "title": cut(&title, 200), "summary": cut(&summary, self.text_bytes), "text": text_of(text) },
         });
+        // By the service's own clock, where it is known: a reader counts the lease from there.
+        let now = api.clock.now().unwrap_or(marker.written_at);
         if let Some(started) = marker.row.started_at {
-            body["started_at"] = json!(started);
+            // A writer whose clock is fast would have begun after its own end.
+            body["started_at"] = json!(started.min(now));
         }
         let passed = marker.row.conclusion == Some(Conclusion::Pass);
         if !marker.closed && self.shown == Shown::InProgress {
@@ -150,8 +153,7 @@ impl GithubSink {
         } else {
             body["status"] = json!("completed");
             body["conclusion"] = json!(if marker.closed && passed { "success" } else { "neutral" });
-            // By the service's own clock, where it is known: a reader counts the lease from here.
-            body["completed_at"] = json!(api.clock.now().unwrap_or(marker.written_at));
+            body["completed_at"] = json!(now);
         }
         Ok(body)
     }

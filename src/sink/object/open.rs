@@ -46,7 +46,7 @@ pub enum Kind {
 }
 
 impl Store {
-    pub fn open(url: &str, variables: &Variables) -> Result<Self, SinkError> {
+    pub fn open(url: &str, variables: &Variables, side: Side) -> Result<Self, SinkError> {
         let wrong = |detail: String| SinkError::new(printable(url), Trouble::Usage, variables.scrub(&detail));
         let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
         let kind = match scheme {
@@ -70,7 +70,8 @@ impl Store {
         }
         let connector = Wire { clock: Arc::clone(&clock), token: token.clone(), loopback: endpoint.map(str::to_owned) };
         // Half a credential is a fork's job without secrets: no reason to refuse the run.
-        let objects = build(kind, bucket, variables, connector).map_err(|error| words::no_client(url, kind, &error, variables))?;
+        let objects =
+            build(kind, bucket, variables, connector, side).map_err(|error| words::no_client(url, kind, &error, variables))?;
         Ok(Self { url: printable(url), objects, clock, prefix, variables: variables.clone(), token })
     }
 
@@ -109,16 +110,28 @@ impl Store {
     }
 }
 
-/// Tries inside one call. A lost packet is mended here; everything longer is the flusher's business, which knows about the rest.
-fn retries() -> RetryConfig {
-    RetryConfig {
-        backoff: BackoffConfig { init_backoff: Duration::from_millis(50), max_backoff: Duration::from_millis(500), base: 2.0 },
-        max_retries: 2,
-        retry_timeout: Duration::from_secs(4),
+/// Who asks a store, and so how patiently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// A lost packet is mended inside one call; everything longer is the flusher's business, which knows about the rest.
+    Writer,
+    /// Nobody stands behind a reader: one object of ten thousand that came late must not cost the whole report.
+    Reader,
+}
+
+impl Side {
+    fn retries(self) -> RetryConfig {
+        let (most_ms, max_retries, seconds) = match self {
+            Side::Writer => (500, 2, 4),
+            Side::Reader => (5_000, 10, 90),
+        };
+        let (init_backoff, max_backoff) = (Duration::from_millis(50), Duration::from_millis(most_ms));
+        let backoff = BackoffConfig { init_backoff, max_backoff, base: 2.0 };
+        RetryConfig { backoff, max_retries, retry_timeout: Duration::from_secs(seconds) }
     }
 }
 
-fn build(kind: Kind, bucket: &str, variables: &Variables, connector: Wire) -> Result<Arc<dyn ObjectStore>, Error> {
+fn build(kind: Kind, bucket: &str, variables: &Variables, connector: Wire, side: Side) -> Result<Arc<dyn ObjectStore>, Error> {
     // The connector decides what may be plain http.
     let options = ClientOptions::new().with_allow_http(true);
     Ok(match kind {
@@ -130,7 +143,7 @@ fn build(kind: Kind, bucket: &str, variables: &Variables, connector: Wire) -> Re
                 }
             }
             let builder = builder.with_bucket_name(bucket).with_client_options(options);
-            Arc::new(builder.with_retry(retries()).with_http_connector(connector).build()?)
+            Arc::new(builder.with_retry(side.retries()).with_http_connector(connector).build()?)
         }
         Kind::Gcs => {
             let mut builder = GoogleCloudStorageBuilder::new();
@@ -140,7 +153,7 @@ fn build(kind: Kind, bucket: &str, variables: &Variables, connector: Wire) -> Re
                 }
             }
             let builder = builder.with_bucket_name(bucket).with_client_options(options);
-            Arc::new(builder.with_retry(retries()).with_http_connector(connector).build()?)
+            Arc::new(builder.with_retry(side.retries()).with_http_connector(connector).build()?)
         }
         Kind::Azure => {
             let mut builder = MicrosoftAzureBuilder::new();
@@ -150,7 +163,7 @@ fn build(kind: Kind, bucket: &str, variables: &Variables, connector: Wire) -> Re
                 }
             }
             let builder = builder.with_container_name(bucket).with_client_options(options);
-            Arc::new(builder.with_retry(retries()).with_http_connector(connector).build()?)
+            Arc::new(builder.with_retry(side.retries()).with_http_connector(connector).build()?)
         }
     })
 }

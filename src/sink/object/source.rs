@@ -12,7 +12,7 @@ use super::super::Variables;
 use super::super::error::{SinkError, Trouble};
 use super::super::layout::{self, MARKER, PLAN};
 use super::super::source::{FoundLeg, FoundMarker, MAX_MARKER_BYTES, Narrow, Source};
-use super::open::Store;
+use super::open::{Side, Store};
 
 /// Requests that are under way together: hides the distance to a far store, and stays far below any service's limit.
 const TOGETHER: usize = 32;
@@ -23,7 +23,7 @@ pub struct ObjectSource {
 
 impl ObjectSource {
     pub fn new(url: &str, variables: &Variables) -> Result<Self, SinkError> {
-        Ok(Self { store: Store::open(url, variables)? })
+        Ok(Self { store: Store::open(url, variables, Side::Reader)? })
     }
 
     /// The deepest folder that holds everything which is asked for.

@@ -101,7 +101,10 @@ fn credentials(kind: Kind, variables: &Variables) -> String {
             "AWS_SESSION_TOKEN may have run out: for a long leg set AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE instead"
         }
         Kind::S3 => "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE",
-        Kind::Gcs => "set GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT_KEY",
+        Kind::Gcs => {
+            "set GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT_KEY to a service account's key: an external account \
+             (workload identity federation) is not read"
+        }
         Kind::Azure => "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or AZURE_FEDERATED_TOKEN_FILE",
     };
     names.to_owned()

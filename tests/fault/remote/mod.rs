@@ -16,6 +16,7 @@ mod requests;
 mod servers;
 #[cfg(target_os = "linux")]
 mod stopped;
+mod witnesses;
 
 use ci_ledger::core::chain::Stored;
 use ci_ledger::core::event::HostInfo;

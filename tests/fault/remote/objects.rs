@@ -77,10 +77,9 @@ fn plain_client() -> reqwest::Client {
 }
 
 /// What every store must do.
-async fn a_store_keeps_a_leg(endpoint: &str) {
-    let url = format!("s3://{BUCKET}/some/prefix");
-    let variables = variables(endpoint);
-    let made = context(&variables);
+pub async fn a_store_keeps_a_leg(scheme: &str, variables: &Variables) {
+    let url = format!("{scheme}://{BUCKET}/some/prefix");
+    let made = context(variables);
     let mut first = sink::open(&url, &made).unwrap();
     assert_eq!(first.position().await.unwrap(), Seq(0));
     first.put_plan(b"plan").await.unwrap();
@@ -101,7 +100,7 @@ async fn a_store_keeps_a_leg(endpoint: &str) {
     assert_eq!(beside.position().await.unwrap(), Seq(0));
     beside.send(&batch(&other, 1..=1)).await.unwrap();
 
-    let source = sink::open_source(&url, &variables).unwrap();
+    let source = sink::open_source(&url, variables).unwrap();
     let found = source.legs(&Narrow::default(), Wall(0)).await.unwrap();
     assert_eq!(found.len(), 2);
     let ours = found.iter().find(|leg| leg.segments.len() == 4).unwrap();
@@ -123,7 +122,8 @@ async fn a_store_keeps_a_leg(endpoint: &str) {
     let mut check = made.clone();
     check.leg = sink::check_leg("ledger-check-9");
     assert_eq!(sink::check(&url, &check, Wall(0)).await.unwrap().removed, Ok(sink::Removed::Gone));
-    let error = sink::open(&format!("s3://no-such-bucket-{}/x", free_port()), &made).unwrap().put_plan(b"x").await.unwrap_err();
+    let error =
+        sink::open(&format!("{scheme}://no-such-bucket-{}/x", free_port()), &made).unwrap().put_plan(b"x").await.unwrap_err();
     // Some servers say that it is not there, others that it is not permitted.
     let words = ["no such bucket", "not permitted"];
     assert!(error.trouble == Trouble::Refused && words.iter().any(|word| error.detail.contains(word)), "{error:?}");
@@ -133,7 +133,7 @@ async fn a_store_keeps_a_leg(endpoint: &str) {
 async fn moto_keeps_a_leg_and_lists_it_in_pages() {
     let Some(server) = moto() else { return };
     make_bucket(&server.url).await;
-    a_store_keeps_a_leg(&server.url).await;
+    a_store_keeps_a_leg("s3", &variables(&server.url)).await;
     // A page of a listing has 1,000 objects.
     let made = context(&variables(&server.url));
     let url = format!("s3://{BUCKET}/long");
@@ -159,7 +159,7 @@ async fn weed_keeps_a_leg_and_what_it_answered_through_a_kill() {
     let ports = [low_port(), low_port(), low_port(), low_port()];
     let Some(mut server) = weed(folder.path(), ports) else { return };
     make_bucket(&server.url).await;
-    a_store_keeps_a_leg(&server.url).await;
+    a_store_keeps_a_leg("s3", &variables(&server.url)).await;
     let made = context(&variables(&server.url));
     let url = format!("s3://{BUCKET}/killed");
     let mut sink = sink::open(&url, &made).unwrap();

@@ -30,13 +30,33 @@ impl Server {
         let quiet = |mut command: Command| command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let mut command = Command::new(path);
         command.args(args(port));
-        let server = Self { child: quiet(command), url: format!("http://127.0.0.1:{port}") };
+        Some(Self::listening(program, quiet(command), port))
+    }
+
+    /// A server that an npm package of ours is, run by the node that stands beside it or else by the machine's own. `None` where it is not
+    /// installed: `.ci/run` puts such witnesses into one folder.
+    pub fn of_npm(script: &str, args: impl Fn(u16) -> Vec<String>) -> Option<Self> {
+        let folder = std::env::var_os("LEDGER_WITNESSES").map_or_else(|| "/opt/ledger-ci/witnesses".into(), PathBuf::from);
+        let (script, own) = (folder.join("node_modules").join(script), folder.join("node_modules/node/bin/node"));
+        if !script.is_file() {
+            assert!(std::env::var_os("CI").is_none(), "{} is not installed, and CI must have it", script.display());
+            eprintln!("SKIPPED: {} is not installed", script.display());
+            return None;
+        }
+        let port = free_port();
+        let mut command = Command::new(if own.is_file() { own } else { "node".into() });
+        command.arg(&script).args(args(port)).stdout(Stdio::null()).stderr(Stdio::null());
+        Some(Self::listening(&script.display().to_string(), command.spawn().unwrap(), port))
+    }
+
+    fn listening(program: &str, child: Child, port: u16) -> Self {
+        let server = Self { child, url: format!("http://127.0.0.1:{port}") };
         let deadline = Instant::now() + Duration::from_secs(60);
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(Instant::now() < deadline, "{program} does not listen");
             std::thread::sleep(Duration::from_millis(50));
         }
-        Some(server)
+        server
     }
 
     /// As by `kill -9`, in the middle of whatever it does.

@@ -15,7 +15,8 @@ fn stands_still(pid: u32) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     tasks.flatten().all(|task| {
         let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-        stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+        // One that has ended while it was told to stop stands still too.
+        stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['T', 'Z']))
     })
 }
 
@@ -43,13 +44,18 @@ fn far_away() -> String {
 fn one_zombie(sinks: &Sinks, run: u64, random: &mut Random) {
     let kinds = Kind::of_run(run);
     let (folder, elsewhere) = (suite(), suite());
-    let zombie = sinks.start_run(folder.path(), run, kinds, &[]);
+    let mut zombie = sinks.start_run(folder.path(), run, kinds, &[]);
     some_moment(folder.path(), random);
     signal(zombie.id(), "STOP");
     let begun = Instant::now();
     while !stands_still(zombie.id()) {
         assert!(begun.elapsed() < Duration::from_secs(20), "run {run} stops");
         std::thread::sleep(Duration::from_millis(1));
+    }
+    // The last moment of the last file may have been its end.
+    if zombie.try_wait().unwrap().is_some() {
+        eprintln!("run {run} ended before it could be stopped");
+        return;
     }
     if !was_degraded(folder.path()) {
         let may_be = may_be_current(&said(folder.path()));
