@@ -152,7 +152,8 @@ kept=() linking=yes
 while [ \$# -gt 0 ]; do
   case \$1 in
     -target | -arch) shift ;;
-    --target=* | -mmacosx-version-min=* | -mmacos-version-min=* | -Wl,-exported_symbols_list*) ;;
+    -Wl,-exported_symbols_list) shift ;; # the list itself comes as the next word
+    --target=* | -mmacosx-version-min=* | -mmacos-version-min=* | -Wl,-exported_symbols_list,*) ;;
     -c | -E | -S) linking=no kept+=("\$1") ;;
     *) kept+=("\$1") ;;
   esac
