@@ -69,7 +69,7 @@ rm -rf .ledger; rm -f ./*.sh; for n in 1 2 3; do echo true > "$n.sh"; done
 "$ledger" run --platform p --target many --run-id 1 --sink "file://$work/one" '*.sh' -- sh > run.log 2>&1
 many=$((port + 3))
 mkdir weed
-weed server -dir=weed -ip=127.0.0.1 -ip.bind=127.0.0.1 -s3 -s3.port=$many -s3.port.iceberg=0 -s3.port.lance=0 -master.telemetry=false \
+env -u AWS_ACCESS_KEY_ID -u AWS_SECRET_ACCESS_KEY weed server -dir=weed -ip=127.0.0.1 -ip.bind=127.0.0.1 -s3 -s3.port=$many -s3.port.iceberg=0 -s3.port.lance=0 -master.telemetry=false \
     -master.port=$((port + 4)) -volume.port=$((port + 5)) -filer.port=$((port + 6)) -master.volumeSizeLimitMB=64 > weed.log 2>&1 & weed=$!
 trap 'kill -9 $weed 2>/dev/null || true; cleanup' EXIT
 until curl -fs -o /dev/null -X PUT "http://127.0.0.1:$many/evidence"; do sleep 0.2; done

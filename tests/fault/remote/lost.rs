@@ -204,8 +204,16 @@ impl Sinks {
         })
     }
 
+    /// Nothing that the store had answered for by now is missing when it is looked at after now.
+    pub fn keeps_what_it_answered_for(&self, run: u64, left: &Left) {
+        let answered = self.answered(left);
+        let after = self.left(Kind::Store, run).pop().unwrap();
+        assert!(after.lines.len() >= answered.len(), "run {run}: {} of {} are here", after.lines.len(), answered.len());
+        assert_eq!(answered[..], after.lines[..answered.len()], "run {run}");
+    }
+
     /// Everything that the store has answered for in this epoch's folder, in order.
-    pub fn answered(&self, left: &Left) -> Vec<String> {
+    fn answered(&self, left: &Left) -> Vec<String> {
         let answered = self.answered.lock().unwrap();
         let inside = answered.iter().filter(|(path, _)| path.replace("%2C", ",").contains(&left.place));
         inside.flat_map(|(_, body)| String::from_utf8_lossy(body).lines().map(str::to_owned).collect::<Vec<_>>()).collect()
@@ -316,6 +324,12 @@ impl Left {
         self.lines.iter().for_each(|line| drop(chain.follow(line, None).unwrap_or_else(|error| panic!("{what}: {error}"))));
         let known = self.marker.as_ref().and_then(|marker| marker.row.head.clone()).map_or(Seq(0), |head| head.seq);
         assert!(known.0 <= self.lines.len() as u64, "{what}: the marker knows {known}, {} are here", self.lines.len());
+    }
+
+    /// Everything arrived, but for the very last word: at the end a store that is slower than a second is not waited for.
+    pub fn is_whole(&self, ledger: &[String], what: &str) {
+        self.begins(ledger, what);
+        assert!(self.lines.len() + 1 >= ledger.len(), "{what}: {} of {} arrived", self.lines.len(), ledger.len());
     }
 
     /// The loop went on because the sink had answered: what it had answered for is here.

