@@ -105,7 +105,7 @@ fn doctor_proves_the_job_and_says_what_windows_does_not_tell() {
 fn names_that_unix_would_not_think_of_and_globs_with_either_slash() {
     let world =
         World::with(&[("t/a b.cmd", "@exit /b 0\r\n"), ("t/ä (1).cmd", "@exit /b 0\r\n"), ("t/deep/c.cmd", "@exit /b 0\r\n")]);
-    let plan = |pattern: &str| world.run(["run", "--dry-run", pattern]).expect(0).out();
+    let plan = |pattern: &str| world.run(["run", "--dry-run", "--run-id", "R", pattern]).expect(0).out();
     assert_eq!(plan(r"t\*.cmd"), plan("t/*.cmd"));
     world.run(["run", r"t\**\*.cmd", "--run-id", "CON: <a|b>?*", "--platform", "nul"]).expect(0);
     let names = ["t/a b.cmd", "t/deep/c.cmd", "t/ä (1).cmd"];

@@ -66,8 +66,9 @@ async fn output_comes_whole_and_ends() {
     started(&mut owner, play(folder.path(), "loud", "flood 700\nprint the end\nexit 0")).await;
     let mut text = Vec::new();
     tokio::time::timeout(driver::LIMIT, stdout.read_to_end(&mut text)).await.expect("an end").unwrap();
-    assert_eq!(text.iter().filter(|&&byte| byte == b'a').count(), text.len() / 16, "{}", text.len());
-    assert!(text.len() >= 700 * 1024 && text.ends_with(b"the end\n"), "{}", text.len());
+    let text = String::from_utf8(text).unwrap();
+    assert_eq!(text.matches("0123456789abcde\n").count(), 700 * 64, "{}", text.len());
+    assert!(text.ends_with("the end\n"), "{}", text.len());
     assert_eq!(stderr.read(&mut [0; 16]).await.unwrap(), 0);
     assert_eq!(exited(&mut owner).await, Exit::Code(0));
     let (swept, _) = swept(&mut owner, StopOrder::ask(Secs::from_secs(1))).await;
@@ -97,7 +98,11 @@ async fn a_tree_that_hangs_is_ended_as_a_whole() {
     until("the tree has grown", || noted(folder.path()).len() == 4);
     owner.evidence();
     match next(&mut owner).await {
-        Report::Evidence(seen) => assert_eq!(seen.tree.len(), 4, "{seen:?}"),
+        // Owners of other tests are threads of this process too, and what they hold is seen along.
+        Report::Evidence(seen) => {
+            let pids: Vec<u32> = seen.tree.iter().map(|row| row.pid as u32).collect();
+            assert!(noted(folder.path()).iter().all(|pid| pids.contains(pid)), "{seen:?}");
+        }
         other => panic!("expected evidence: {other:?}"),
     }
     let (swept, _) = swept(&mut owner, StopOrder::ask(Secs::from_millis(300))).await;
