@@ -56,7 +56,7 @@ cargo_for() {
   shift 2
   (
     unset RUSTUP_TOOLCHAIN CARGO RUSTFLAGS
-    export PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin
+    export PATH=$tools/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin
     export RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc CARGO_TARGET_DIR=$target_dir
     # -Zbuild-std on a compiler that is not a nightly one.
     export RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=std,panic_abort,panic_unwind,test
@@ -73,10 +73,8 @@ cargo_for() {
 mac_variables() {
   local target=$1 as_variable
   as_variable=${target//-/_}
-  export "CC_$as_variable=$tools/bin/cc-$target" "CXX_$as_variable=$tools/bin/cc-$target" "AR_$as_variable=$tools/bin/ar"
+  export "CC_$as_variable=$tools/bin/cc-$target" "CXX_$as_variable=$tools/bin/cc-$target" "AR_$as_variable=$tools/bin/zig-ar"
   export "CARGO_TARGET_${as_variable^^}_LINKER=$tools/bin/cc-$target"
-  # cargo strips where there is no debug information, with a tool that the distribution's toolchain does not have.
-  export CARGO_PROFILE_DEV_STRIP=none CARGO_PROFILE_TEST_STRIP=none CARGO_PROFILE_RELEASE_STRIP=none
 }
 
 windows_variables() {
@@ -138,7 +136,9 @@ make_zig() {
   for target in $mac_intel $mac_arm; do
     write_compiler "$zig" "$target" >"$tools/bin/cc-$target"
   done
-  printf '#!/bin/sh\nexec %s ar "$@"\n' "$zig" >"$tools/bin/ar"
+  printf '#!/bin/sh\nexec %s ar "$@"\n' "$zig" >"$tools/bin/zig-ar"
+  # cargo has what carries no debug information stripped, by a tool that the distribution's toolchain does not have. Nobody ships these files.
+  printf '#!/bin/sh\nexit 0\n' >"$tools/bin/rust-objcopy"
   chmod +x "$tools"/bin/*
 }
 
