@@ -1,6 +1,7 @@
 //! Disks that fail, files that are damaged, writers that are killed.
 
 mod events;
+#[cfg(unix)]
 mod full_disk;
 #[cfg(target_os = "linux")]
 mod limits;
