@@ -10,8 +10,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::report::live::Bar;
 
-/// Pieces of output that may wait for a slow reader: 64 of at most 64 KiB.
-const QUEUE: usize = 64;
+/// Pieces of output that may wait for a slow reader: 16 of at most 64 KiB.
+const QUEUE: usize = 16;
 /// How long a line of ledger's own waits for a reader that stands still.
 const READER: Duration = Duration::from_secs(2);
 

@@ -15,7 +15,7 @@ use crate::core::ids::Seq;
 use crate::core::moment::{Secs, Wall};
 
 use super::error::{SinkError, Trouble};
-use super::layout::{self, MARKER, PLAN};
+use super::layout::{self, Earlier, MARKER, PLAN};
 use super::private::{self, sync_folder};
 use super::source::{FoundLeg, FoundMarker, MAX_MARKER_BYTES, MAX_SEGMENT_BYTES, Narrow, Source};
 use super::{Backend, Batch, Capabilities, Removed, SinkContext, Takes};
@@ -196,8 +196,12 @@ impl Place {
     }
 
     fn compare(&self, path: PathBuf, content: &[u8]) -> io::Result<()> {
-        let there = fs::read(&path)?;
-        if there == content { Ok(()) } else { Err(io::Error::other(FencedFile(path))) }
+        match layout::earlier(&fs::read(&path)?, content) {
+            Earlier::Same => Ok(()),
+            // The position is asked for again, and what is missing goes out behind it.
+            Earlier::OurOwn => Err(io::Error::other(format!("{}: a write that was given up has arrived late", path.display()))),
+            Earlier::Foreign => Err(io::Error::other(FencedFile(path))),
+        }
     }
 
     /// The file is the old one or the new one at every moment.

@@ -76,9 +76,43 @@ fn is_device(id: &str) -> bool {
     matches!(stem.as_str(), "con" | "prn" | "aux" | "nul") || numbered("com") || numbered("lpt")
 }
 
+/// What a segment that is there already is to the one that was to be made under its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Earlier {
+    Same,
+    /// A write of ours that was given up and has arrived all the same: it holds the same events, fewer or more of them.
+    OurOwn,
+    /// Another writer's.
+    Foreign,
+}
+
+pub fn earlier(there: &[u8], ours: &[u8]) -> Earlier {
+    let is_part = |part: &[u8], whole: &[u8]| part.ends_with(b"\n") && whole.starts_with(part);
+    match () {
+        () if there == ours => Earlier::Same,
+        () if is_part(there, ours) || is_part(ours, there) => Earlier::OurOwn,
+        () => Earlier::Foreign,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_late_write_of_ours_is_told_from_another_writer() {
+        for (there, ours, earlier_is) in [
+            ("1\n2\n", "1\n2\n", Earlier::Same),
+            ("1\n", "1\n2\n", Earlier::OurOwn),
+            ("1\n2\n3\n", "1\n2\n", Earlier::OurOwn),
+            ("1\n4\n", "1\n2\n", Earlier::Foreign),
+            ("1\n", "12\n", Earlier::Foreign),
+            ("1", "1\n2\n", Earlier::Foreign),
+            ("", "1\n", Earlier::Foreign),
+        ] {
+            assert_eq!(earlier(there.as_bytes(), ours.as_bytes()), earlier_is, "{there:?} {ours:?}");
+        }
+    }
     use proptest::prelude::*;
 
     #[test]

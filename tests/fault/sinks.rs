@@ -410,6 +410,23 @@ async fn a_leg_goes_out_to_a_folder_and_comes_home_whole() {
     }
 }
 
+/// A store that was deaf takes a write after its writer has given it up: the next, longer one meets it under the same name.
+#[tokio::test]
+async fn a_write_that_arrives_late_is_no_second_writer() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = url::Url::from_directory_path(dir.path()).unwrap().to_string();
+    let batch = |range| Batch { events: events(range), marker: b"{}".to_vec() };
+    let mut given_up = sink::open(&url, &context()).unwrap();
+    let mut sink = sink::open(&url, &context()).unwrap();
+    assert_eq!((given_up.position().await.unwrap(), sink.position().await.unwrap()), (Seq(0), Seq(0)));
+    given_up.send(&batch(1..=2)).await.unwrap();
+    let late = sink.send(&batch(1..=5)).await.unwrap_err();
+    assert!(matches!(late.trouble, Trouble::Retryable { .. }), "{late}");
+    assert_eq!(sink.position().await.unwrap(), Seq(2));
+    sink.send(&batch(3..=5)).await.unwrap();
+    assert_eq!(sink.position().await.unwrap(), Seq(5));
+}
+
 #[tokio::test]
 async fn two_writers_of_one_epoch_are_fenced_and_equal_content_is_success() {
     let dir = tempfile::tempdir().unwrap();

@@ -20,7 +20,7 @@ use crate::core::ids::Seq;
 use crate::core::moment::Secs;
 
 use super::error::{SinkError, Trouble};
-use super::layout::{self, MARKER, PLAN};
+use super::layout::{self, Earlier, MARKER, PLAN};
 use super::{Backend, Batch, Capabilities, Removed, SinkContext, Takes};
 use open::{Side, Store};
 pub use source::ObjectSource;
@@ -78,10 +78,16 @@ impl Place {
 
     async fn compare(&self, path: &Path, content: &[u8]) -> Result<(), SinkError> {
         let there = self.store.get(path).await?;
-        if there.bytes == content {
-            return Ok(());
-        }
-        let detail = format!("{path} is there already with other content; another writer uses this run, attempt, leg and epoch");
+        let detail = match layout::earlier(&there.bytes, content) {
+            Earlier::Same => return Ok(()),
+            // The position is asked for again, and what is missing goes out behind it.
+            Earlier::OurOwn => {
+                return Err(SinkError::retryable(&self.store.url, format!("{path}: a write that was given up has arrived late")));
+            }
+            Earlier::Foreign => {
+                format!("{path} is there already with other content; another writer uses this run, attempt, leg and epoch")
+            }
+        };
         Err(SinkError::new(&self.store.url, Trouble::Fenced, detail))
     }
 }
