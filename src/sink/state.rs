@@ -92,7 +92,15 @@ impl Shared {
 
     /// Takes what was stored. With no events it still asks for a fresh marker.
     pub fn offer(&self, stored: &[Stored]) {
+        let ended = self.answers.borrow().fenced;
         let mut inbox = self.inbox();
+        if ended {
+            // Nothing more will be sent, so nothing needs to be kept; how much that is stays known.
+            inbox.newest = stored.last().map_or(inbox.newest, |event| event.seq);
+            inbox.tail = VecDeque::new();
+            inbox.bytes = 0;
+            return;
+        }
         for event in stored {
             inbox.bytes += event.line.len();
             inbox.newest = event.seq;
