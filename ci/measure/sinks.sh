@@ -2,7 +2,7 @@
 # Measures what sinks cost and keep, with stores on loopback: the barrier per boundary with 0 and 300 ms of latency beside a run without
 # a sink (moto), and the reading of many legs (seaweedfs, whose listing does not slow down by itself). Needs moto_server and weed on PATH,
 # curl and python3. No LEGS, no reading.
-#   ci/measure-sinks.sh [LEDGER [LEGS...]]
+#   ci/measure/sinks.sh [LEDGER [LEGS...]]
 set -euo pipefail
 ledger=$(readlink -f "${1:-target/release/ledger}")
 shift || true
