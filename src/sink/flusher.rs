@@ -134,7 +134,7 @@ impl Flusher {
         if timeout_at(deadline, arrived).await.is_ok() {
             return;
         }
-        sink.degrade("no answer within the second that the loop waits", Instant::now(), &self.news);
+        sink.degrade("no answer within the second that the loop waits", false, Instant::now(), &self.news);
     }
 
     /// What every sink has received so far.

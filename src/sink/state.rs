@@ -183,13 +183,15 @@ impl Shared {
         });
     }
 
-    /// Notes trouble, and tells where it is the first.
-    pub fn degrade(&self, error: &str, at: Instant, news: &mpsc::Sender<SinkNews>) {
+    /// Notes trouble, and tells where it is the first. A refusal is counted in the same step: whoever hears of the one has heard of the
+    /// other, so that nobody takes it for a second one, or for silence.
+    pub fn degrade(&self, error: &str, refused: bool, at: Instant, news: &mpsc::Sender<SinkNews>) {
         let mut first = false;
         self.answers.send_modify(|answers| {
             first = answers.degraded_since.is_none();
             answers.caught_up = false;
             answers.trouble = Some(error.to_owned());
+            answers.refusals += u64::from(refused);
             answers.degraded_since.get_or_insert(at);
         });
         if first {

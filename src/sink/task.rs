@@ -191,11 +191,8 @@ impl SinkTask {
     fn failed(&mut self, error: &SinkError) {
         self.position = None;
         self.wiring.shared.marker_is_owed();
-        // Counted before the trouble is told: whoever has heard of that must not take the same refusal for another one.
-        if matches!(error.trouble, Trouble::Refused | Trouble::Usage) {
-            self.wiring.shared.answers.send_modify(|answers| answers.refusals += 1);
-        }
-        self.wiring.shared.degrade(&error.detail, Instant::now(), &self.wiring.news);
+        let refused = matches!(error.trouble, Trouble::Refused | Trouble::Usage);
+        self.wiring.shared.degrade(&error.detail, refused, Instant::now(), &self.wiring.news);
     }
 
     async fn pause(&mut self, trouble: Trouble) {
