@@ -108,7 +108,7 @@ impl Marker {
         if before == 0 {
             return false;
         }
-        self.row.files.retain(|file| file.outcome.is_none() || file.reported());
+        drop_not_run(&mut self.row.files);
         if self.row.files.len() == before {
             self.row.files.drain(..before.div_ceil(2));
         }
@@ -118,11 +118,16 @@ impl Marker {
     }
 }
 
+/// The plan's length says as much as these rows.
+fn drop_not_run(files: &mut Vec<FileRow>) {
+    files.retain(|file| file.outcome.is_none() || file.reported());
+}
+
 /// Leaves the newest records, and says how many rows that cost. Rows of files that have not run go first.
 fn newest_files(files: &mut Vec<FileRow>) -> u32 {
     let before = files.len();
     if before > FILES_DRAWN {
-        files.retain(|file| file.outcome.is_none() || file.reported());
+        drop_not_run(files);
         files.drain(..files.len().saturating_sub(FILES_DRAWN));
     }
     u32::try_from(before - files.len()).unwrap_or(u32::MAX)

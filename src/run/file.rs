@@ -37,7 +37,7 @@ pub async fn run(session: &mut Session, mut owner: Owner, bounds: Bounds, spec: 
     let began = clock::now();
     pending.output = Some(attach(session, &mut owner, log));
     owner.start(spec);
-    super::rounds::launch_next(session);
+    super::owners::launch_next(session);
     session.sampler.watch(Watched::Owner(owner.id()));
     let mut watch = Watch::begin(bounds, began);
     if session.state.signal.is_some() {

@@ -18,6 +18,7 @@ mod file;
 mod finish;
 mod logfile;
 mod output;
+mod owners;
 mod plan;
 mod pool;
 mod queue;

@@ -1,10 +1,11 @@
 //! The loop: file after file, round after round, until the plan is through or something ends it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::announce;
 use super::file::{self, Ended};
 use super::output::log_path;
+use super::owners::{self, Ready};
 use super::plan::{Planned, command_for};
 use super::session::Session;
 use crate::core::cap::{Bound, bound};
@@ -14,39 +15,7 @@ use crate::core::moment::Moment;
 use crate::core::outcome::{Cleanup, Outcome};
 use crate::core::watch::Bounds;
 use crate::host::clock;
-use crate::host::owner::{Owner, OwnerSettings, SpawnSpec, Terminal};
-use crate::host::reap::ReapScope;
-use crate::host::table::SharedTable;
-use crate::host::tree::Mechanism;
-use crate::settings::{ReapScopeArg, RunSettings};
-
-/// An owner that was started ahead, with the token it watches for.
-pub struct Ready {
-    owner: Owner,
-    token: Token,
-}
-
-impl Ready {
-    pub async fn close(self) {
-        self.owner.close().await;
-    }
-}
-
-/// Starts the first owner, which tells what can hold a tree on this host.
-pub async fn first_owner(
-    settings: &RunSettings,
-    disabled: &[Mechanism],
-    table: &SharedTable,
-    obituary: &Path,
-) -> (Option<Ready>, String) {
-    match launch(settings, disabled, table, obituary) {
-        Ok(mut ready) => {
-            let containment = ready.owner.ready().await.to_owned();
-            (Some(ready), containment)
-        }
-        Err(error) => (None, format!("none: {error}")),
-    }
-}
+use crate::host::owner::SpawnSpec;
 
 pub async fn run(session: &mut Session) {
     let began = clock::now();
@@ -100,8 +69,7 @@ async fn turn(session: &mut Session, planned: &Planned, round: u32, carried: &mu
             return;
         }
     };
-    let owner =
-        session.next_owner.take().map_or_else(|| launch(&settings, &session.disabled, &session.table, &session.obituary), Ok);
+    let owner = session.next_owner.take().map_or_else(|| owners::launch(session), Ok);
     let at = FileRef::new(planned.index, round, &planned.path);
     let log = log_of(session, planned, round);
     let shown_log = log.strip_prefix(&settings.folder).unwrap_or(&log).display().to_string();
@@ -144,27 +112,6 @@ async fn after(session: &mut Session, planned: &Planned, ended: Ended, carried: 
     announce::file_ended(session, planned, &ended.record, &sample).await;
     carried.push(ended.record);
     carried.push(Body::HostSampled(HostSampled { at: SampledAt::Boundary, sample }));
-}
-
-/// Starts the owner of the file after this one. It is called while a file runs, so that no boundary waits for it.
-pub fn launch_next(session: &mut Session) {
-    session.next_owner = launch(&session.settings, &session.disabled, &session.table, &session.obituary).ok();
-}
-
-fn launch(run: &RunSettings, disabled: &[Mechanism], table: &SharedTable, obituary: &Path) -> Result<Ready, String> {
-    let token = Token::new(uuid::Uuid::new_v4().simple().to_string());
-    let mut settings = OwnerSettings::new(token.clone());
-    settings.disabled = disabled.to_vec();
-    settings.allow_leftover = run.allow_leftover.clone();
-    settings.reap_scope = match run.reap_scope {
-        ReapScopeArg::Owned => ReapScope::Owned,
-        ReapScopeArg::Host => ReapScope::Host,
-    };
-    settings.table = table.clone();
-    settings.obituary = Some(obituary.to_owned());
-    settings.terminal = if run.tty { Terminal::Pseudo } else { Terminal::None };
-    let owner = Owner::launch(&settings).map_err(|error| error.to_string())?;
-    Ok(Ready { owner, token })
 }
 
 fn log_of(session: &Session, planned: &Planned, round: u32) -> PathBuf {

@@ -10,7 +10,7 @@ use super::book::Book;
 use super::console::Console;
 use super::plan::Plan;
 use super::session::{Parts, Session};
-use super::{RunError, finish, rounds};
+use super::{RunError, finish, owners};
 use crate::core::event::{Body, HostSampled, RunStarted, SampledAt, SinkState};
 use crate::core::ids::Epoch;
 use crate::core::redact::Redactor;
@@ -71,7 +71,7 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
     let book = Book::new(writer, backends, settings.heartbeat).map_err(system("the sinks cannot start"))?;
     let table = SharedTable::new(ProcessTable::new(settings.reap_match.clone()));
     // The first owner is started before the run is on record, because it finds out what can hold a tree here.
-    let (first_owner, containment) = rounds::first_owner(&settings, &disabled, &table, &obituary).await;
+    let (first_owner, containment) = owners::first_owner(&settings, &disabled, &table, &obituary).await;
     let host = identity::host_info();
     let sampler = Sampler::new(table.clone(), disks(&settings));
     let started = RunStarted {

@@ -1,7 +1,5 @@
 //! Limits that a host sets: descriptors, processes of a user, no /proc. A run within them is truthful, or it says what is missing.
 
-use std::process::Command;
-
 use crate::support::{Ran, World, has, outcomes};
 
 const SUITE: [&str; 9] = ["run", "--cap", "30s", "a", "b", "--", "[", "{file}", "="];
@@ -11,24 +9,10 @@ fn run_in(line: &str) -> (World, Ran) {
     let world = World::with(&[("a", ""), ("b", "")]);
     // Another user must reach it.
     std::fs::copy(env!("CARGO_BIN_EXE_ledger"), world.join("ledger")).unwrap();
-    let mut shell = world.ledger(["-c", line, "bash"]);
-    shell = with_program(shell, "bash");
+    let mut shell = world.program("bash", ["-c", line, "bash"]);
     shell.arg("./ledger").args(SUITE).args(["a", "]"]);
     let ran = world.finish(shell);
     (world, ran)
-}
-
-/// The same command of another program.
-fn with_program(command: Command, program: &str) -> Command {
-    let mut other = Command::new(program);
-    other.args(command.get_args()).stdin(std::process::Stdio::null());
-    if let Some(folder) = command.get_current_dir() {
-        other.current_dir(folder);
-    }
-    command.get_envs().filter(|(_, value)| value.is_none()).for_each(|(name, _)| {
-        other.env_remove(name);
-    });
-    other
 }
 
 fn is_truthful(world: &World, ran: &Ran, what: &str) {

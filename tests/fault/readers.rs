@@ -24,7 +24,7 @@ use ci_ledger::source::assemble::{Question, assemble};
 use ci_ledger::source::{self, Found, Named, ci_data, junit, lines, timing};
 
 use super::events::leg;
-use crate::support::World;
+use crate::support::{World, files_below};
 
 /// What a reader may take beside what the test takes anyway.
 const MEMORY_KIB: u64 = 256 * 1024;
@@ -185,7 +185,7 @@ fn readers(world: &World) -> Vec<Reader> {
         Reader {
             name: "sink-folder",
             seeds: segments,
-            read: in_place(files_of(&world.join("sink"), "ndjson").remove(0), world.sink()),
+            read: in_place(files_below(&world.join("sink"), "ndjson").remove(0), world.sink()),
         },
         Reader {
             name: "database",
@@ -224,28 +224,14 @@ fn render(summary: Summary) {
     assert!(drawn[3].len() <= markdown::SUMMARY_ROOM);
 }
 
-fn files_of(folder: &Path, extension: &str) -> Vec<std::path::PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(files_of(&path, extension));
-        } else if path.extension().is_some_and(|end| end == extension) {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
-}
-
 fn files(folder: &Path, extension: &str) -> Vec<Vec<u8>> {
-    let read: Vec<_> = files_of(folder, extension).iter().map(|path| std::fs::read(path).unwrap()).collect();
+    let read: Vec<_> = files_below(folder, extension).iter().map(|path| std::fs::read(path).unwrap()).collect();
     assert!(!read.is_empty(), "no .{extension} in {}", folder.display());
     read
 }
 
 fn only_file(folder: &Path, extension: &str) -> std::path::PathBuf {
-    files_of(folder, extension).remove(0)
+    files_below(folder, extension).remove(0)
 }
 
 /// The most memory that this process ever had.

@@ -9,7 +9,7 @@ use std::process::Command;
 use ci_ledger::core::ids::Seq;
 use ci_ledger::store::Reader;
 
-use crate::support::{World, has, outcomes};
+use crate::support::{World, files_below, has, outcomes};
 
 /// The calls that a run stands on, and an error that a real system gives for them. A limit of descriptors, which meets them all alike, is
 /// in `limits.rs`.
@@ -99,19 +99,11 @@ fn run(call: &str, error: &str, n: u32) -> usize {
 }
 
 fn traced(world: &World, call: &str, error: &str, n: u32, sink: &str) -> Command {
-    let mut command = world.ledger([""; 0]);
-    let ledger = command.get_program().to_owned();
-    let mut traced = Command::new("strace");
-    traced.current_dir(world.path()).stdin(std::process::Stdio::null());
-    for (name, value) in command.get_envs() {
-        if value.is_none() {
-            traced.env_remove(name);
-        }
-    }
-    command.env_clear();
-    traced.args(["-f", "--seccomp-bpf", "-qq", "-o", "trace"]);
+    let mut traced = world.program("strace", ["-f", "--seccomp-bpf", "-qq", "-o", "trace"]);
     traced.arg(format!("--trace={call}")).arg(format!("--inject={call}:error={error}:when={n}"));
-    traced.arg(ledger).args(["run", "--cap", "30s", "--sink", sink, "a", "b", "--", "[", "{file}", "=", "a", "]"]);
+    traced
+        .arg(env!("CARGO_BIN_EXE_ledger"))
+        .args(["run", "--cap", "30s", "--sink", sink, "a", "b", "--", "[", "{file}", "=", "a", "]"]);
     traced
 }
 
@@ -125,12 +117,11 @@ fn legs(world: &World) -> Vec<serde_json::Value> {
 /// An event that a sink took was acknowledged before, and is in the ledger; and the ledger hangs together.
 fn everything_that_is_outside_is_inside(world: &World, told: &str) {
     let lines = |folder: &str| -> Vec<String> {
-        let found = walk(&world.join(folder)).into_iter().filter(|path| path.extension().is_some_and(|end| end == "ndjson"));
+        let found = files_below(&world.join(folder), "ndjson").into_iter();
         found.flat_map(|path| std::fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()).collect()
     };
     let outside = lines("sink");
-    let databases: Vec<_> =
-        walk(&world.join(".ledger")).into_iter().filter(|path| path.extension().is_some_and(|end| end == "db")).collect();
+    let databases = files_below(&world.join(".ledger"), "db");
     let mut inside = std::collections::BTreeSet::new();
     for path in &databases {
         let ran = world.run([Path::new("verify"), path]);
@@ -141,12 +132,6 @@ fn everything_that_is_outside_is_inside(world: &World, told: &str) {
     for line in outside {
         assert!(inside.contains(&line), "the sink has an event that the ledger has not: {line}\n{told}");
     }
-}
-
-fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let paths = entries.map(|entry| entry.unwrap().path());
-    paths.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
 /// Processes that stand in this folder.

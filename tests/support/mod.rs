@@ -70,14 +70,14 @@ impl World {
 
     /// ledger in this folder, with nothing of the CI service that may run this test in its environment.
     pub fn ledger<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, args: I) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ledger"));
+        self.program(env!("CARGO_BIN_EXE_ledger"), args)
+    }
+
+    /// Another program here, with the same environment.
+    pub fn program<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, program: &str, args: I) -> Command {
+        let mut command = Command::new(program);
         command.current_dir(self.path()).args(args).stdin(Stdio::null());
-        for (name, _) in std::env::vars_os() {
-            let text = name.to_string_lossy();
-            if text.starts_with("GITHUB_") || text.starts_with("LEDGER_") || matches!(&*text, "CI" | "PLATFORM_ID") {
-                command.env_remove(&name);
-            }
-        }
+        without_the_service(&mut command);
         command
     }
 
@@ -225,6 +225,28 @@ pub fn has(program: &str) -> bool {
         assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{program} is not installed, and CI needs it");
         eprintln!("SKIPPED: {program} is not installed");
     }
+    found
+}
+
+/// Takes away what the CI service that may run this test has put into the environment.
+fn without_the_service(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("GITHUB_") || text.starts_with("LEDGER_") || matches!(&*text, "CI" | "PLATFORM_ID") {
+            command.env_remove(&name);
+        }
+    }
+}
+
+/// The files below a folder whose names end so, sorted; none where there is no folder.
+pub fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let below = |path: PathBuf| match path.is_dir() {
+        true => files_below(&path, extension),
+        false => Vec::from_iter(Some(path).filter(|path| path.extension().is_some_and(|end| end == extension))),
+    };
+    let mut found: Vec<PathBuf> = entries.flat_map(|entry| below(entry.unwrap().path())).collect();
+    found.sort();
     found
 }
 

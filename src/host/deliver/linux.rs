@@ -1,8 +1,9 @@
 //! Linux: through a pidfd that is opened first and compared with the start time after, so that no reuse can slip between.
 
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal as Number};
+use rustix::process::{Pid, PidfdFlags};
 
+use super::unix::{answer, number};
 use super::{Delivery, Signal};
 use crate::core::process::ProcessId;
 use crate::host::process::{self, Unread};
@@ -33,22 +34,5 @@ fn checked(id: ProcessId) -> Option<Delivery> {
         Ok(_) | Err(Unread::Gone) => Some(Delivery::Vanished),
         Err(_) if id.start == 0 => None,
         Err(_) => Some(Delivery::Refused),
-    }
-}
-
-fn answer(result: rustix::io::Result<()>) -> Delivery {
-    match result {
-        Ok(()) => Delivery::Sent,
-        Err(Errno::SRCH) => Delivery::Vanished,
-        Err(_) => Delivery::Refused,
-    }
-}
-
-fn number(signal: Signal) -> Number {
-    match signal {
-        Signal::Term => Number::TERM,
-        Signal::Stop => Number::STOP,
-        Signal::Continue => Number::CONT,
-        Signal::Kill => Number::KILL,
     }
 }

@@ -3,9 +3,9 @@
 //! There is no pidfd, so between the two a process could end and its number be given away; numbers are handed out in a row and come
 //! round after 99,999 processes, and nothing lies between the two calls.
 
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal as Number};
+use rustix::process::Pid;
 
+use super::unix::{answer, number};
 use super::{Delivery, Signal};
 use crate::core::process::ProcessId;
 use crate::host::process::{self, Unread};
@@ -20,18 +20,5 @@ pub fn deliver(id: ProcessId, signal: Signal) -> Delivery {
         Err(Unread::Denied) if id.start == 0 => {}
         Err(Unread::Denied) => return Delivery::Refused,
     }
-    match rustix::process::kill_process(pid, number(signal)) {
-        Ok(()) => Delivery::Sent,
-        Err(Errno::SRCH) => Delivery::Vanished,
-        Err(_) => Delivery::Refused,
-    }
-}
-
-fn number(signal: Signal) -> Number {
-    match signal {
-        Signal::Term => Number::TERM,
-        Signal::Stop => Number::STOP,
-        Signal::Continue => Number::CONT,
-        Signal::Kill => Number::KILL,
-    }
+    answer(rustix::process::kill_process(pid, number(signal)))
 }

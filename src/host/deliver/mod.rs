@@ -1,5 +1,8 @@
 //! Sends a signal to exactly one process, never to a number that somebody else has by now, and never to a group.
 
+#[cfg(unix)]
+mod unix;
+
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]

@@ -1,18 +1,11 @@
 //! Linux: two readings of every process's CPU time, then the details of those that matter.
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
 
-use super::{Draft, Subject};
+use super::{Draft, INTERVAL, Subject, TOP_ROWS, TREE_ROWS};
 use crate::core::process::{ProcessId, ProcessRow};
 use crate::host::process::{self, Stat};
 use crate::host::{cgroup, clock};
-
-/// Long enough for a spin to show in clock ticks of 10 ms, short enough for the bound.
-const INTERVAL: Duration = Duration::from_millis(300);
-/// More rows than this tell nobody more.
-const TREE_ROWS: usize = 60;
-const TOP_ROWS: usize = 5;
 
 pub fn look(subject: &Subject, draft: &Draft) {
     let before = clock::now();
@@ -32,16 +25,7 @@ pub fn look(subject: &Subject, draft: &Draft) {
     shown.truncate(TREE_ROWS);
     shown.sort_by_key(|(_, stat)| (Some(stat.id) != subject.leader, stat.id));
     // What cannot block comes first, so that a command line that does costs only itself.
-    draft.edit(|evidence| {
-        evidence.tree = shown.iter().map(|(share, stat)| row(*share, stat)).collect();
-        evidence.top = top;
-        if whole > TREE_ROWS {
-            evidence.missing.push(format!("{TREE_ROWS} of {whole} processes are shown, the busiest"));
-        }
-        if whole == 0 {
-            evidence.missing.push("the file has no process".to_owned());
-        }
-    });
+    draft.show(shown.iter().map(|(share, stat)| row(*share, stat)).collect(), whole, top);
     add_command_lines(draft);
 }
 

@@ -7,16 +7,11 @@ use std::io::Read as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::{Draft, Subject};
+use super::{Draft, INTERVAL, Subject, TOP_ROWS, TREE_ROWS};
 use crate::core::process::{ProcessId, ProcessRow};
 use crate::host::process::{self, Stat};
 use crate::host::{clock, darwin};
 
-/// Long enough for a spin to show, short enough for the bound.
-const INTERVAL: Duration = Duration::from_millis(300);
-/// More rows than this tell nobody more.
-const TREE_ROWS: usize = 60;
-const TOP_ROWS: usize = 5;
 /// The call graph comes first in what `sample` prints; the list of loaded libraries behind it tells nobody more.
 const STACK_BYTES: u64 = 16 * 1024;
 /// It looks for one second and then reads symbols; the rest of the bound is for that.
@@ -48,16 +43,9 @@ pub fn look(subject: &Subject, draft: &Draft) {
     tree.truncate(TREE_ROWS);
     tree.sort_by_key(|(_, id, _)| (Some(*id) != subject.leader, *id));
     draft.edit(|evidence| {
-        evidence.tree = tree.into_iter().map(|(_, _, row)| row).collect();
-        evidence.top = top;
         evidence.missing.push("processes of other users are not among the top: their CPU time cannot be read".to_owned());
-        if whole > TREE_ROWS {
-            evidence.missing.push(format!("{TREE_ROWS} of {whole} processes are shown, the busiest"));
-        }
-        if whole == 0 {
-            evidence.missing.push("the file has no process".to_owned());
-        }
     });
+    draft.show(tree.into_iter().map(|(_, _, row)| row).collect(), whole, top);
     if let Some(stack) = stack {
         match stack.finish(began.mono_ms + SAMPLE_MS) {
             Ok(text) => draft.edit(|evidence| evidence.stack = Some(text)),

@@ -19,10 +19,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::core::process::{Evidence, ProcessId};
+use crate::core::process::{Evidence, ProcessId, ProcessRow};
 
 /// All evidence is taken within this time (DESIGN §5).
 pub const BOUND: Duration = Duration::from_secs(2);
+
+/// Long enough for a spin to show in the ticks of every system (10 ms, 16 ms), short enough for the bound.
+const INTERVAL: Duration = Duration::from_millis(300);
+/// More rows than this tell nobody more.
+const TREE_ROWS: usize = 60;
+const TOP_ROWS: usize = 5;
 
 /// Whose tree to look at.
 #[derive(Debug, Clone)]
@@ -39,6 +45,20 @@ pub(super) struct Draft(Arc<Mutex<Evidence>>);
 impl Draft {
     pub(super) fn edit(&self, act: impl FnOnce(&mut Evidence)) {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The rows of the tree that are shown, of `whole` in all, and the busiest of the host.
+    fn show(&self, tree: Vec<ProcessRow>, whole: usize, top: Vec<ProcessRow>) {
+        self.edit(|evidence| {
+            evidence.tree = tree;
+            evidence.top = top;
+            if whole > TREE_ROWS {
+                evidence.missing.push(format!("{TREE_ROWS} of {whole} processes are shown, the busiest"));
+            }
+            if whole == 0 {
+                evidence.missing.push("the file has no process".to_owned());
+            }
+        });
     }
 
     fn take(&self) -> Evidence {

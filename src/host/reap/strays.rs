@@ -63,7 +63,7 @@ fn end_carriers(swept: &mut Swept, order: StopOrder, strays: &Strays, hurry: &Hu
     tree.spare = strays.allow_leftover.clone();
     tree.since = strays.since;
     tree.spared_before = adopted::expected();
-    strays.table.is_stale();
+    strays.table.mark_stale();
     let more = sweep_unowned(order, tree, std::sync::Arc::clone(hurry));
     swept.cleanup = worse(swept.cleanup, more.cleanup);
     swept.escalated |= more.escalated;

@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 use std::os::unix::fs::DirEntryExt as _;
 
-use super::{Counts, Depth, Match};
+use super::program::{self, Program};
+use super::{Counts, Depth, Match, qemu_patterns};
 use crate::core::ids::base_name;
 use crate::core::moment::Moment;
 use crate::core::pattern::{Patterns, ProgramName};
@@ -30,26 +31,14 @@ pub struct ProcessTable {
 #[derive(Debug)]
 struct Entry {
     inode: u64,
-    id: ProcessId,
     is_kernel_thread: bool,
-    exe: Option<String>,
-    is_qemu: bool,
-    is_match: bool,
-    /// The value of LEDGER_TOKEN it was started with, once somebody has asked.
-    token: Option<Option<String>>,
+    program: Program,
     seen_round: u64,
-}
-
-impl Default for ProcessTable {
-    fn default() -> Self {
-        Self::new(Patterns::new(["qemu-system-*"]).expect("a valid pattern"))
-    }
 }
 
 impl ProcessTable {
     pub fn new(reap_match: Patterns) -> Self {
-        let qemu = Patterns::new(["qemu-system-*", "qemu-kvm"]).expect("valid patterns");
-        Self { entries: HashMap::new(), qemu, reap_match, round: 0 }
+        Self { entries: HashMap::new(), qemu: qemu_patterns(), reap_match, round: 0 }
     }
 
     /// Brings the table up to now.
@@ -70,16 +59,8 @@ impl ProcessTable {
         let known = self.entries.get_mut(&pid).filter(|entry| entry.inode == inode);
         let Some(entry) = known else {
             if let Ok(stat) = process::stat(pid) {
-                let mut entry = Entry {
-                    inode,
-                    id: stat.id,
-                    is_kernel_thread: stat.is_kernel_thread,
-                    exe: None,
-                    is_qemu: false,
-                    is_match: false,
-                    token: None,
-                    seen_round: self.round,
-                };
+                let is_kernel_thread = stat.is_kernel_thread;
+                let mut entry = Entry { inode, is_kernel_thread, program: Program::of(stat.id), seen_round: self.round };
                 entry.read_program(&self.qemu, &self.reap_match);
                 self.entries.insert(pid, entry);
             }
@@ -89,53 +70,38 @@ impl ProcessTable {
         if entry.is_kernel_thread {
             return;
         }
-        let is_young = process::age_s(entry.id.start, now) * 1000.0 < YOUNG_MS as f64;
+        let is_young = process::age_s(entry.program.id.start, now) * 1000.0 < YOUNG_MS as f64;
         let is_due = (pid as u64).wrapping_add(self.round).is_multiple_of(ROUNDS);
         let is_asked_for = match depth {
             Depth::Usual => false,
-            Depth::Since(since) => entry.id.start >= since,
+            Depth::Since(since) => entry.program.id.start >= since,
             Depth::Thorough => true,
         };
         if is_asked_for || is_young || is_due {
             entry.read_program(&self.qemu, &self.reap_match);
             if is_young {
-                entry.token = None;
+                entry.program.token = None;
             }
         }
     }
 
     pub fn counts(&self) -> Counts {
-        let mut counts = Counts { processes: u32::try_from(self.entries.len()).unwrap_or(u32::MAX), ..Counts::default() };
-        for entry in self.entries.values().filter(|entry| entry.is_qemu) {
-            counts.qemu += 1;
-            counts.qemu_rss_mib += process::rss_mib_of(entry.id.pid).unwrap_or(0.0);
-        }
-        counts
+        program::counts(self.entries.len(), self.programs())
     }
 
     /// What `--reap-match` names, ours and foreign.
     pub fn matches(&self) -> Vec<Match> {
-        let mut found: Vec<Match> = self
-            .entries
-            .values()
-            .filter(|entry| entry.is_match)
-            .map(|entry| Match { id: entry.id, exe: entry.exe.clone() })
-            .collect();
-        found.sort_unstable_by_key(|found| found.id);
-        found
+        program::matches(self.programs())
     }
 
-    /// Who was started at `since` or later with this LEDGER_TOKEN. Each environment is read once.
+    /// Who was started at `since` or later with this LEDGER_TOKEN.
     pub fn carriers(&mut self, token: &str, since: u64) -> Vec<ProcessId> {
-        let mut found = Vec::new();
-        for entry in self.entries.values_mut().filter(|entry| !entry.is_kernel_thread && entry.id.start >= since) {
-            let carried = entry.token.get_or_insert_with(|| process::token_of(entry.id.pid));
-            if carried.as_deref() == Some(token) {
-                found.push(entry.id);
-            }
-        }
-        found.sort_unstable();
-        found
+        let users = self.entries.values_mut().filter(|entry| !entry.is_kernel_thread).map(|entry| &mut entry.program);
+        program::carriers(users.filter(|program| program.id.start >= since), token)
+    }
+
+    fn programs(&self) -> impl Iterator<Item = &Program> {
+        self.entries.values().map(|entry| &entry.program)
     }
 }
 
@@ -144,30 +110,23 @@ impl Entry {
         if self.is_kernel_thread {
             return;
         }
-        match process::exe_path(self.id.pid) {
+        let program = &mut self.program;
+        match process::exe_path(program.id.pid) {
             Ok(path) => {
                 let exe = base_name(&path);
-                if self.exe.as_deref() == Some(exe) {
+                if program.exe.as_deref() == Some(exe) {
                     return;
                 }
-                self.exe = Some(exe.to_owned());
-                let name = ProgramName { exe: Some(exe), argv: None };
-                self.is_qemu = qemu.match_program(name);
-                self.is_match = reap_match.match_program(name);
+                program.judge(ProgramName { exe: Some(exe), argv: None }, qemu, reap_match);
+                program.exe = Some(exe.to_owned());
             }
             // It has ended, and nobody has waited for it yet.
-            Err(Unread::Gone) => {
-                self.exe = None;
-                self.is_qemu = false;
-                self.is_match = false;
-            }
+            Err(Unread::Gone) => program.forget(),
             // Another user's: its command line may be readable where its executable is not.
             Err(_) => {
-                let argv = process::argv(self.id.pid);
-                let name = ProgramName { exe: None, argv: argv.as_deref() };
-                self.exe = None;
-                self.is_qemu = qemu.match_program(name);
-                self.is_match = reap_match.match_program(name);
+                let argv = process::argv(program.id.pid);
+                program.judge(ProgramName { exe: None, argv: argv.as_deref() }, qemu, reap_match);
+                program.exe = None;
             }
         }
     }
@@ -182,9 +141,9 @@ mod tests {
         let mut table = ProcessTable::default();
         table.refresh(Depth::Usual).expect("/proc");
         let own = std::process::id() as i32;
-        let first = table.entries.get(&own).expect("ourselves").id;
+        let first = table.entries.get(&own).expect("ourselves").program.id;
         table.refresh(Depth::Thorough).expect("/proc");
-        assert_eq!(table.entries.get(&own).expect("ourselves").id, first);
+        assert_eq!(table.entries.get(&own).expect("ourselves").program.id, first);
         assert!(table.counts().processes > 0);
         assert!(table.carriers("no such token", 0).is_empty());
     }

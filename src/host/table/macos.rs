@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::{Counts, Depth, Match};
+use super::program::{self, Program};
+use super::{Counts, Depth, Match, qemu_patterns};
 use crate::core::ids::base_name;
 use crate::core::pattern::{Patterns, ProgramName};
 use crate::core::process::ProcessId;
@@ -21,26 +22,14 @@ pub struct ProcessTable {
 struct Entry {
     unique: u64,
     version: i32,
-    /// Start 0 for another user's.
-    id: ProcessId,
-    exe: Option<String>,
-    is_qemu: bool,
-    is_match: bool,
-    /// The value of LEDGER_TOKEN it was started with, once somebody has asked.
-    token: Option<Option<String>>,
+    /// Its start is 0 for another user's.
+    program: Program,
     seen_round: u64,
-}
-
-impl Default for ProcessTable {
-    fn default() -> Self {
-        Self::new(Patterns::new(["qemu-system-*"]).expect("a valid pattern"))
-    }
 }
 
 impl ProcessTable {
     pub fn new(reap_match: Patterns) -> Self {
-        let qemu = Patterns::new(["qemu-system-*", "qemu-kvm"]).expect("valid patterns");
-        Self { entries: HashMap::new(), qemu, reap_match, round: 0 }
+        Self { entries: HashMap::new(), qemu: qemu_patterns(), reap_match, round: 0 }
     }
 
     /// Brings the table up to now.
@@ -62,11 +51,7 @@ impl ProcessTable {
             let mut entry = Entry {
                 unique: unique.id,
                 version: unique.version,
-                id: process::stat(pid).map_or(ProcessId { pid, start: 0 }, |stat| stat.id),
-                exe: None,
-                is_qemu: false,
-                is_match: false,
-                token: None,
+                program: Program::of(process::stat(pid).map_or(ProcessId { pid, start: 0 }, |stat| stat.id)),
                 seen_round: self.round,
             };
             entry.read_program(&self.qemu, &self.reap_match);
@@ -79,53 +64,41 @@ impl ProcessTable {
         }
         if entry.version != unique.version {
             entry.version = unique.version;
-            entry.token = None;
+            entry.program.token = None;
         }
     }
 
     pub fn counts(&self) -> Counts {
-        let mut counts = Counts { processes: u32::try_from(self.entries.len()).unwrap_or(u32::MAX), ..Counts::default() };
-        for entry in self.entries.values().filter(|entry| entry.is_qemu) {
-            counts.qemu += 1;
-            counts.qemu_rss_mib += process::rss_mib_of(entry.id.pid).unwrap_or(0.0);
-        }
-        counts
+        program::counts(self.entries.len(), self.programs())
     }
 
     /// What `--reap-match` names, ours and foreign.
     pub fn matches(&self) -> Vec<Match> {
-        let mut found: Vec<Match> = self
-            .entries
-            .values()
-            .filter(|entry| entry.is_match)
-            .map(|entry| Match { id: entry.id, exe: entry.exe.clone() })
-            .collect();
-        found.sort_unstable_by_key(|found| found.id);
-        found
+        program::matches(self.programs())
     }
 
     /// Who was started with this LEDGER_TOKEN. Each environment is read once per program. Start times are the wall clock's, which may
     /// have been set back since, so nobody is left out for being too old: the token alone is proof.
     pub fn carriers(&mut self, token: &str, _: u64) -> Vec<ProcessId> {
-        let mut found = Vec::new();
-        for entry in self.entries.values_mut().filter(|entry| entry.id.start > 0) {
-            let carried = entry.token.get_or_insert_with(|| process::token_of(entry.id.pid));
-            if carried.as_deref() == Some(token) {
-                found.push(entry.id);
-            }
-        }
-        found.sort_unstable();
-        found
+        let readable = self.entries.values_mut().map(|entry| &mut entry.program).filter(|program| program.id.start > 0);
+        program::carriers(readable, token)
+    }
+
+    fn programs(&self) -> impl Iterator<Item = &Program> {
+        self.entries.values().map(|entry| &entry.program)
     }
 }
 
 impl Entry {
     fn read_program(&mut self, qemu: &Patterns, reap_match: &Patterns) {
-        let exe = process::exe_path(self.id.pid).ok().map(|path| base_name(&path).to_owned());
-        let name = ProgramName { exe: exe.as_deref(), argv: None };
-        self.is_qemu = exe.is_some() && qemu.match_program(name);
-        self.is_match = exe.is_some() && reap_match.match_program(name);
-        self.exe = exe;
+        match process::exe_path(self.program.id.pid) {
+            Ok(path) => {
+                let exe = base_name(&path);
+                self.program.judge(ProgramName { exe: Some(exe), argv: None }, qemu, reap_match);
+                self.program.exe = Some(exe.to_owned());
+            }
+            Err(_) => self.program.forget(),
+        }
     }
 }
 
@@ -138,9 +111,9 @@ mod tests {
         let mut table = ProcessTable::default();
         table.refresh(Depth::Usual).expect("the processes");
         let own = std::process::id() as i32;
-        let first = table.entries.get(&own).expect("ourselves").id;
+        let first = table.entries.get(&own).expect("ourselves").program.id;
         table.refresh(Depth::Thorough).expect("the processes");
-        assert_eq!(table.entries.get(&own).expect("ourselves").id, first);
+        assert_eq!(table.entries.get(&own).expect("ourselves").program.id, first);
         assert!(table.counts().processes > 0);
         assert!(table.carriers("no such token", 0).is_empty());
     }

@@ -2,6 +2,9 @@
 //!
 //! It looks; it never signals. What it hands out is checked again, number and start time, before anybody acts on it.
 
+#[cfg(unix)]
+mod program;
+
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
@@ -18,6 +21,7 @@ pub use macos::ProcessTable;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::core::pattern::Patterns;
 use crate::core::process::ProcessId;
 use crate::host::clock;
 
@@ -52,13 +56,24 @@ impl SharedTable {
     }
 
     /// Something was ended since the last look.
-    pub fn is_stale(&self) {
+    pub fn mark_stale(&self) {
         self.refreshed_ms.store(0, Ordering::Relaxed);
     }
 }
 
 /// A tenth of the shortest time between samples.
 const FRESH_MS: u64 = 100;
+
+impl Default for ProcessTable {
+    fn default() -> Self {
+        Self::new(Patterns::new(["qemu-system-*"]).expect("a valid pattern"))
+    }
+}
+
+/// What counts as a running VM.
+fn qemu_patterns() -> Patterns {
+    Patterns::new(["qemu-system-*", "qemu-kvm"]).expect("valid patterns")
+}
 
 impl Default for SharedTable {
     fn default() -> Self {

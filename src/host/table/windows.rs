@@ -1,6 +1,6 @@
 //! Windows: one call lists all processes with the names of their executables, so nothing has to be kept from one look to the next.
 
-use super::{Counts, Depth, Match};
+use super::{Counts, Depth, Match, qemu_patterns};
 use crate::core::pattern::{Patterns, ProgramName};
 use crate::core::process::ProcessId;
 use crate::host::process::{self, Stat};
@@ -12,16 +12,9 @@ pub struct ProcessTable {
     reap_match: Patterns,
 }
 
-impl Default for ProcessTable {
-    fn default() -> Self {
-        Self::new(Patterns::new(["qemu-system-*"]).expect("a valid pattern"))
-    }
-}
-
 impl ProcessTable {
     pub fn new(reap_match: Patterns) -> Self {
-        let qemu = Patterns::new(["qemu-system-*", "qemu-kvm"]).expect("valid patterns");
-        Self { listed: Vec::new(), qemu, reap_match }
+        Self { listed: Vec::new(), qemu: qemu_patterns(), reap_match }
     }
 
     /// Brings the table up to now, always whole.
@@ -74,7 +67,7 @@ mod tests {
 
     #[test]
     fn names_of_programs_match_without_their_ending_and_in_any_case() {
-        let patterns = Patterns::new(["qemu-system-*", "qemu-kvm"]).expect("patterns");
+        let patterns = qemu_patterns();
         let named = |comm: &str| {
             let id = ProcessId { pid: 1, start: 1 };
             names(&patterns, &Stat { id, ppid: 0, comm: comm.to_owned(), cpu_100ns: 0, rss_bytes: 0, threads: 1 })
