@@ -47,7 +47,6 @@ python3 proxy.py $((port + 1)) $port 0 & pids+=($!)
 python3 proxy.py $((port + 2)) $port 300 & pids+=($!)
 until curl -fs -o /dev/null -X PUT "http://127.0.0.1:$port/evidence"; do sleep 0.2; done
 
-for n in $(seq -w 1 20); do echo "true" > "$n.sh"; done
 boundary() { # boundary NAME ARGS...: median time from one file's end to the next one's start, from the ledger itself
     rm -rf .ledger
     "$ledger" run --platform p --target "$1" "${@:2}" '*.sh' -- sh > run.log 2>&1
@@ -59,9 +58,14 @@ files, took = leg["files"], leg["duration_s"]
 gaps = [(at(b["started_at"]) - at(a["started_at"]) - a["duration_s"]) * 1000 for a, b in zip(files, files[1:])]
 print(f"boundary {sys.argv[1]}: median {statistics.median(gaps):.0f} ms, largest {max(gaps):.0f} ms, leg {took:.2f} s")' "$1"
 }
-boundary none
-AWS_ENDPOINT_URL=http://127.0.0.1:$((port + 1)) boundary s3-0ms --sink s3://evidence/cost
-AWS_ENDPOINT_URL=http://127.0.0.1:$((port + 2)) boundary s3-300ms --sink s3://evidence/cost
+# Files that end before a slow store has answered, and files that do not.
+for body in true "sleep 1"; do
+    for n in $(seq -w 1 20); do echo "$body" > "$n.sh"; done
+    echo "20 files of '$body'"
+    boundary none
+    AWS_ENDPOINT_URL=http://127.0.0.1:$((port + 1)) boundary s3-0ms --sink s3://evidence/cost
+    AWS_ENDPOINT_URL=http://127.0.0.1:$((port + 2)) boundary s3-300ms --sink s3://evidence/cost
+done
 
 [ $# -gt 0 ] || exit 0
 # One finished leg, copied under many run ids: objects are what a real leg leaves.

@@ -3,7 +3,7 @@
 //! `Leg::apply` takes the events of one epoch in order. An event that cannot follow is a typed error and changes nothing; a live
 //! writer treats it as a defect, a reader counts it and goes on. The size of a `Leg` does not grow with its heartbeats.
 
-use super::event::{Body, Envelope, FileFinished, FileRef, FileStarted, LoopFinished, RunFinished, RunStarted};
+use super::event::{Body, Envelope, FileFinished, FileRef, FileStarted, LoopFinished, PlannedFile, RunFinished, RunStarted};
 use super::ids::{Epoch, LegId, Seq, Token};
 use super::moment::{Secs, Wall};
 use super::outcome::{Conclusion, Outcome, Terminal};
@@ -269,11 +269,6 @@ impl Leg {
         }
     }
 
-    /// Without what no marker shows: the samples along the leg.
-    pub fn for_marker(&self) -> Self {
-        Self { samples: Vec::new(), ..self.clone() }
-    }
-
     pub fn current(&self) -> Option<&FileRef> {
         self.current.as_ref()
     }
@@ -305,6 +300,25 @@ impl Leg {
 
     /// The row that the leg's own events give. Without its own end it is `running`; `classify` says what that means.
     pub fn row(&self) -> LegRow {
+        let mut files = self.files.clone();
+        files.extend(self.not_run().into_iter().map(|(round, file)| row_not_run(round, file)));
+        LegRow { samples: self.samples.clone(), ..self.row_with(files) }
+    }
+
+    /// As `row`, without the samples along the leg, and with `most` rows of files at most: where there are more, the newest records. Says
+    /// how many rows that cost.
+    pub fn newest_row(&self, most: usize) -> (LegRow, u32) {
+        let not_run = self.not_run();
+        let all = self.files.len() + not_run.len();
+        let mut files = self.files[self.files.len().saturating_sub(most)..].to_vec();
+        if all <= most {
+            files.extend(not_run.into_iter().map(|(round, file)| row_not_run(round, file)));
+        }
+        let omitted = count(all - files.len());
+        (self.row_with(files), omitted)
+    }
+
+    fn row_with(&self, files: Vec<FileRow>) -> LegRow {
         let (files_reported, files_failed) = self.counts();
         let (terminal, conclusion, why) = self.own_word(files_reported, files_failed);
         let finished = self.loop_finished.as_ref();
@@ -349,11 +363,11 @@ impl Leg {
             last_host: self.last_host.clone(),
             sinks: self.run_finished.as_ref().map(|(_, end)| end.sinks.clone()).unwrap_or_default(),
             attempts: Vec::new(),
-            files: self.all_files(),
+            files,
             source: None,
             booted_version: None,
             head: Some(self.head.clone()),
-            samples: self.samples.clone(),
+            samples: Vec::new(),
             notes: self.notes.clone(),
         }
     }
@@ -381,24 +395,21 @@ impl Leg {
         }
     }
 
-    /// Records first, then every planned file of the rounds begun that left none.
-    fn all_files(&self) -> Vec<FileRow> {
-        let mut rows = self.files.clone();
-        let seen: std::collections::HashSet<(u32, u32)> = rows.iter().map(|row| (row.round, row.index)).collect();
+    /// Every planned file of the rounds begun that left no record.
+    fn not_run(&self) -> Vec<(u32, &PlannedFile)> {
+        let seen: std::collections::HashSet<(u32, u32)> = self.files.iter().map(|row| (row.round, row.index)).collect();
         let plan = u32::try_from(self.started.plan.len()).unwrap_or(u32::MAX).max(1);
         let rounds = match self.started.files_planned {
             Some(planned) => planned.div_ceil(plan).max(1),
-            None => rows.iter().map(|row| row.round).max().unwrap_or(1),
+            None => self.files.iter().map(|row| row.round).max().unwrap_or(1),
         };
-        for round in 1..=rounds {
-            for file in &self.started.plan {
-                if !seen.contains(&(round, file.index)) {
-                    rows.push(FileRow::not_run(file.index, round, file.file.clone(), file.file_b64.clone()));
-                }
-            }
-        }
-        rows
+        let planned = (1..=rounds).flat_map(|round| self.started.plan.iter().map(move |file| (round, file)));
+        planned.filter(|(round, file)| !seen.contains(&(*round, file.index))).collect()
     }
+}
+
+fn row_not_run(round: u32, file: &PlannedFile) -> FileRow {
+    FileRow::not_run(file.index, round, file.file.clone(), file.file_b64.clone())
 }
 
 /// Folds a whole stream, skipping and counting what cannot follow. `None` when there is no `run-started` in it.

@@ -16,7 +16,7 @@ use super::row::{FileRow, LegRow};
 pub const MARKER_VERSION: u32 = 1;
 
 /// More rows than any sink's marker has room for are not even drawn: a repro of thousands of files would draw them at every heartbeat.
-const FILES_DRAWN: usize = 512;
+const FILES_DRAWN: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Marker {
@@ -46,11 +46,9 @@ pub struct Described {
 
 impl Marker {
     pub fn of(leg: &Leg, lease: Secs, written_at: Wall) -> Self {
-        let mut row = leg.row();
-        row.lease_s = Some(lease);
-        row.samples.clear();
+        let (row, files_omitted) = leg.newest_row(FILES_DRAWN);
+        let row = LegRow { lease_s: Some(lease), ..row };
         let closed = row.terminal != Terminal::Running;
-        let files_omitted = newest_files(&mut row.files);
         Self {
             v: MARKER_VERSION,
             if_silent: Terminal::RunnerLost,
@@ -63,16 +61,33 @@ impl Marker {
         }
     }
 
+    /// The same state, written at another time, for another sink.
+    pub fn dated(&self, lease: Secs, written_at: Wall) -> Self {
+        let mut marker = self.clone();
+        marker.row.lease_s = Some(lease);
+        marker.written_at = written_at;
+        marker
+    }
+
     /// JSON of at most `budget` bytes, with the newest kept.
     pub fn render(&self, budget: usize) -> Vec<u8> {
+        let whole = self.json();
+        if whole.len() <= budget {
+            return whole;
+        }
         let mut marker = self.clone();
         for step in 0.. {
-            let bytes = serde_json::to_vec(&marker).expect("a marker has string keys only");
-            if bytes.len() <= budget || !marker.give_up(step) {
+            let more = marker.give_up(step);
+            let bytes = marker.json();
+            if bytes.len() <= budget || !more {
                 return bytes;
             }
         }
         unreachable!("give_up ends")
+    }
+
+    fn json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a marker has string keys only")
     }
 
     /// Gives up the next detail. False when nothing is left to give.
@@ -121,14 +136,4 @@ impl Marker {
 /// The plan's length says as much as these rows.
 fn drop_not_run(files: &mut Vec<FileRow>) {
     files.retain(|file| file.outcome.is_none() || file.reported());
-}
-
-/// Leaves the newest records, and says how many rows that cost. Rows of files that have not run go first.
-fn newest_files(files: &mut Vec<FileRow>) -> u32 {
-    let before = files.len();
-    if before > FILES_DRAWN {
-        drop_not_run(files);
-        files.drain(..files.len().saturating_sub(FILES_DRAWN));
-    }
-    u32::try_from(before - files.len()).unwrap_or(u32::MAX)
 }

@@ -26,6 +26,8 @@ pub const STUCK: Secs = Secs::from_secs(2);
 const KILL_AGAIN: Secs = Secs::from_millis(50);
 /// How long scans may stay incomplete before nothing is proved.
 const UNSURE: Secs = Secs::from_millis(500);
+/// So many processes are looked at within a millisecond.
+const LOOKED_AT_IN_A_MS: usize = 40;
 /// A frozen tree shows no new process after two rounds; a fork bomb that outruns SIGSTOP is met by KILL again and again anyway.
 const FREEZE_ROUNDS: u32 = 8;
 
@@ -251,7 +253,7 @@ impl Stop {
         self.unsure_since = None;
         match self.phase {
             Phase::Looking => self.first_seen(now, &live),
-            Phase::Settling { until } if now < until => vec![Effect::WaitUntil(self.next_poll(now).min(until))],
+            Phase::Settling { until } if now < until => vec![Effect::WaitUntil(self.next_poll(now, live.len()).min(until))],
             Phase::Settling { .. } => {
                 let grace = self.order.grace.min(ORPHAN_GRACE);
                 self.phase = Phase::Asking { rest_at: None, until: now + grace.millis() };
@@ -315,7 +317,7 @@ impl Stop {
             self.notes.push(why);
             return self.finish(Cleanup::Unknown);
         }
-        vec![Effect::WaitUntil(self.next_poll(now))]
+        vec![Effect::WaitUntil(self.next_poll(now, 0))]
     }
 
     fn first_seen(&mut self, now: u64, live: &[Seen]) -> Vec<Effect> {
@@ -329,7 +331,7 @@ impl Stop {
         }
         let until = now + SETTLE.millis();
         self.phase = Phase::Settling { until };
-        vec![Effect::WaitUntil(self.next_poll(now).min(until))]
+        vec![Effect::WaitUntil(self.next_poll(now, live.len()).min(until))]
     }
 
     /// TERM goes to the leader first, which may want to end its own children in order; to the rest when the leader is gone or
@@ -359,7 +361,11 @@ impl Stop {
             self.poll_ms = 1;
             effects.push(Effect::Term(fresh));
         }
-        let mut wake = self.next_poll(now).min(until);
+        let mut wake = self.next_poll(now, live.len()).min(until);
+        // No look is under way when the grace ends.
+        if wake + look_ms(live.len()) > until {
+            wake = until;
+        }
         if let Phase::Asking { rest_at: Some(at), .. } = self.phase {
             wake = wake.min(at);
         }
@@ -422,13 +428,14 @@ impl Stop {
         if !again.is_empty() {
             effects.push(Effect::Kill(again, Reach::Named));
         }
-        effects.push(Effect::WaitUntil(self.next_poll(now)));
+        effects.push(Effect::WaitUntil(self.next_poll(now, live.len())));
         effects
     }
 
-    /// 1, 2, 4, 8, 16, 20, 20 … ms: short for the tree that ends at once, and no load for the one that does not.
-    fn next_poll(&mut self, now: u64) -> u64 {
-        let wait = self.poll_ms;
+    /// 1, 2, 4, 8, 16, 20, 20 … ms: short for the tree that ends at once, and no load for the one that does not. A look at many takes
+    /// its time, which those that are ending could use.
+    fn next_poll(&mut self, now: u64, live: usize) -> u64 {
+        let wait = self.poll_ms.max(look_ms(live) * 2);
         self.poll_ms = (self.poll_ms * 2).min(20);
         now + wait
     }
@@ -454,6 +461,10 @@ impl Stop {
         let notes = std::mem::take(&mut self.notes);
         vec![Effect::Done(Verdict { cleanup, ends, escalated, notes })]
     }
+}
+
+fn look_ms(processes: usize) -> u64 {
+    (processes / LOOKED_AT_IN_A_MS) as u64
 }
 
 fn fate(track: &Track, survived: bool) -> Fate {

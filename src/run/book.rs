@@ -37,7 +37,8 @@ pub struct Book {
     flusher: Arc<Flusher>,
     news: mpsc::Receiver<SinkNews>,
     /// What the sinks draw their markers from.
-    newest: Arc<Mutex<Option<Arc<Leg>>>>,
+    newest: Arc<Mutex<Option<Arc<Marker>>>>,
+    has_sinks: bool,
     leg: Option<Leg>,
     head: Seq,
     dropped: u64,
@@ -46,15 +47,16 @@ pub struct Book {
 impl Book {
     /// Starts the sinks beside a writer that is open.
     pub fn new(writer: Writer, backends: Vec<Box<dyn Backend>>, heartbeat: Secs) -> std::io::Result<Self> {
-        let newest: Arc<Mutex<Option<Arc<Leg>>>> = Arc::default();
+        let newest: Arc<Mutex<Option<Arc<Marker>>>> = Arc::default();
         let drawn_from = Arc::clone(&newest);
         let render = move |lease: Secs, budget: usize| match newest_of(&drawn_from) {
-            Some(leg) => Marker::of(&leg, lease, clock::now().wall).render(budget),
+            Some(marker) => marker.dated(lease, clock::now().wall).render(budget),
             None => Vec::new(),
         };
         let backlog = Arc::new(Ledger { path: writer.path().to_owned() });
+        let has_sinks = !backends.is_empty();
         let (flusher, news) = Flusher::start(backends, FlusherOptions { backlog, render: Arc::new(render), heartbeat })?;
-        Ok(Self { writer, flusher: Arc::new(flusher), news, newest, leg: None, head: Seq(0), dropped: 0 })
+        Ok(Self { writer, flusher: Arc::new(flusher), news, newest, has_sinks, leg: None, head: Seq(0), dropped: 0 })
     }
 
     /// Records what has happened. When this returns, the events are durable and on their way to the sinks.
@@ -68,7 +70,11 @@ impl Book {
         }
         if let Some(leg) = &mut self.leg {
             leg.forget_details();
-            *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(leg.for_marker()));
+            if self.has_sinks {
+                // Each sink dates it when it is written.
+                let marker = Marker::of(leg, Secs::ZERO, now.wall);
+                *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(marker));
+            }
             self.head = leg.head.seq;
         }
         self.flusher.offer(&appended.stored);
@@ -139,7 +145,7 @@ impl Book {
     }
 }
 
-fn newest_of(newest: &Mutex<Option<Arc<Leg>>>) -> Option<Arc<Leg>> {
+fn newest_of(newest: &Mutex<Option<Arc<Marker>>>) -> Option<Arc<Marker>> {
     newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 

@@ -1,4 +1,4 @@
-//! What ledger costs per file, as whole programs: sixty files of `exit 0` by a bare loop, by `timeout`, by GNU parallel, by ledger with
+//! What ledger costs per file, as whole programs: sixty files of `exit 0` by a bare loop, by `timeout`, by GNU parallel, as tests by cargo nextest, by ledger with
 //! full evidence and a file sink; with 300 other processes on the host, and without.
 //!
 //! `cargo bench --bench overhead`. The constant part of each program is taken off: a run of one file is subtracted from one of 61.
@@ -25,16 +25,19 @@ const OTHERS: usize = 300;
 
 fn main() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let suites = Suites::make(dir.path());
+    let mut suites = Suites::make(dir.path());
+    suites.have_nextest = suites.build_crates();
     for others in [0, OTHERS] {
         let _crowd = Crowd::gather(others);
         measure(&suites, others);
     }
 }
 
+/// Folders of one file and of many; each is a crate of so many empty tests, too.
 struct Suites {
     one: PathBuf,
     many: PathBuf,
+    have_nextest: bool,
 }
 
 impl Suites {
@@ -45,19 +48,32 @@ impl Suites {
             for number in 0..files {
                 std::fs::write(folder.join(format!("{number:02}.sh")), "exit 0\n").unwrap();
             }
+            let tests: String = (0..files).map(|number| format!("#[test] fn t{number:02}() {{}}\n")).collect();
+            std::fs::create_dir(folder.join("tests")).unwrap();
+            std::fs::write(folder.join("tests/empty.rs"), tests).unwrap();
+            std::fs::create_dir(folder.join("src")).unwrap();
+            std::fs::write(folder.join("src/lib.rs"), "").unwrap();
+            std::fs::write(folder.join("Cargo.toml"), format!("[package]\nname = \"{name}\"\nedition = \"2024\"\n[workspace]\n"))
+                .unwrap();
             folder
         };
-        Self { one: suite("one", 1), many: suite("many", FILES + 1) }
+        Self { one: suite("one", 1), many: suite("many", FILES + 1), have_nextest: false }
+    }
+
+    /// Where there is `cargo nextest`: it builds what it runs, so that only the running is measured.
+    fn build_crates(&self) -> bool {
+        [&self.one, &self.many].into_iter().all(|folder| nextest(folder).output().is_ok_and(|output| output.status.success()))
     }
 }
 
 type Contestant = (&'static str, fn(&Path) -> Command);
 
 fn measure(suites: &Suites, others: usize) {
-    let contestants: [Contestant; 5] = [
+    let contestants: [Contestant; 6] = [
         ("bare loop", |folder| looped(folder, "sh \"$f\"")),
         ("timeout", |folder| looped(folder, "timeout 60 sh \"$f\"")),
         ("GNU parallel", |folder| shell(folder, "parallel -j1 sh ::: *.sh")),
+        ("cargo nextest, empty tests", |folder| nextest(folder)),
         ("ledger", |folder| ledger(folder, false)),
         ("ledger, file sink", |folder| ledger(folder, true)),
     ];
@@ -66,7 +82,12 @@ fn measure(suites: &Suites, others: usize) {
     let mut flushes = Vec::new();
     for _ in 0..ROUNDS {
         for ((name, command), times) in contestants.iter().zip(&mut times) {
-            if *name != "GNU parallel" || have_parallel {
+            let is_here = match *name {
+                "GNU parallel" => have_parallel,
+                "cargo nextest, empty tests" => suites.have_nextest,
+                _ => true,
+            };
+            if is_here {
                 let (one, many) = (timed(command, &suites.one), timed(command, &suites.many));
                 times.push(many.saturating_sub(one) / u32::try_from(FILES).unwrap());
             }
@@ -97,6 +118,12 @@ fn looped(folder: &Path, body: &str) -> Command {
 fn shell(folder: &Path, script: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", script]).current_dir(folder);
+    command
+}
+
+fn nextest(folder: &Path) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(["nextest", "run", "--offline", "-j1"]).current_dir(folder);
     command
 }
 

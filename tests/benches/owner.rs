@@ -1,5 +1,5 @@
 //! Budgets of DESIGN §11 that concern processes: overhead per file, sweep of a clean file, end of a thousand that ignore TERM, one
-//! sample. Run alone: `cargo bench --bench owner`.
+//! sample. Run alone: `cargo bench --bench owner`; only the ends of many: `cargo bench --bench owner -- ends`.
 
 #![expect(clippy::unwrap_used, reason = "a measurement stops at the first thing that is not as it should be")]
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the finest clock there is")]
@@ -28,8 +28,9 @@ fn main() {
 
 async fn measure() {
     let table = SharedTable::default();
-    for others in [0, 300, 3000] {
-        let crowd = Crowd::gather(&table, others).await;
+    let only_ends = std::env::args().any(|arg| arg == "ends");
+    for others in [0, 300, 3000].into_iter().filter(|_| !only_ends) {
+        let crowd = Crowd::gather(&table, PROGRAMS, others).await;
         println!("{others} more processes on the host");
         let cold = Instant::now();
         table.lock().refresh(Depth::Thorough).unwrap();
@@ -43,7 +44,7 @@ async fn measure() {
         files(&table, others).await;
         crowd.disperse().await;
     }
-    a_thousand_that_ignore_term(&table).await;
+    ends(&table).await;
 }
 
 fn timed(what: &str, rounds: usize, mut act: impl FnMut()) {
@@ -150,42 +151,68 @@ async fn sweep(owner: &mut Owner, order: StopOrder) -> Swept {
     }
 }
 
-async fn a_thousand_that_ignore_term(table: &SharedTable) {
+/// From the end of the grace to the proof, and beside it, in turns, what the system itself takes: KILL to the group, and a wait for each.
+async fn ends(table: &SharedTable) {
     let grace = Secs::from_millis(300);
-    let mut times = Vec::new();
-    for _ in 0..5 {
-        let mut crowd = Crowd::gather(table, 1000).await;
-        let began = Instant::now();
-        let swept = sweep(crowd.0.as_mut().unwrap(), StopOrder::ask(grace)).await;
-        times.push(began.elapsed().saturating_sub(grace.duration()));
-        assert_eq!(swept.cleanup, Cleanup::Clean);
-        crowd.0.take().unwrap().close().await;
+    for (what, family, most) in [
+        ("cap expiry → tree gone, 1,000 programs that ignore TERM, grace excluded", PROGRAMS, Some(250.0)),
+        ("the same, 1,000 forks of one python", FORKS, None),
+    ] {
+        let (mut times, mut bare) = (Vec::new(), Vec::new());
+        for _ in 0..7 {
+            bare.push(bare_end(family, 1000));
+            times.push(end_of(table, family, 1000, StopOrder::ask(grace)).await.saturating_sub(grace.duration()));
+        }
+        let budget = most.map_or_else(String::new, |most| format!("≤ {most} ms"));
+        row(what, &Figures::ms(&times), Some(("KILL and wait, bare", &Figures::ms(&bare))), &budget, most);
     }
-    let what = "cap expiry → tree gone, 1,000 processes that ignore TERM, grace excluded";
-    row(what, &Figures::ms(&times), None, "≤ 250 ms", Some(250.0));
-    let mut times = Vec::new();
+    let (mut times, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..3 {
-        let mut crowd = Crowd::gather(table, 2000).await;
-        let began = Instant::now();
-        let swept = sweep(crowd.0.as_mut().unwrap(), StopOrder::at_once()).await;
-        times.push(began.elapsed());
-        assert_eq!(swept.cleanup, Cleanup::Clean);
-        crowd.0.take().unwrap().close().await;
+        bare.push(bare_end(PROGRAMS, 2000));
+        times.push(end_of(table, PROGRAMS, 2000, StopOrder::at_once()).await);
     }
-    row("2,000 processes, killed at once and verified gone", &Figures::ms(&times), None, "", None);
+    let bare = Figures::ms(&bare);
+    row("2,000 programs, killed at once and verified gone", &Figures::ms(&times), Some(("KILL and wait, bare", &bare)), "", None);
+}
+
+async fn end_of(table: &SharedTable, family: Family, count: usize, order: StopOrder) -> Duration {
+    let mut owner = Crowd::gather(table, family, count).await.0.unwrap();
+    let began = Instant::now();
+    let swept = sweep(&mut owner, order).await;
+    let took = began.elapsed();
+    assert_eq!(swept.cleanup, Cleanup::Clean);
+    owner.close().await;
+    took
+}
+
+fn bare_end(family: Family, count: usize) -> Duration {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/children/bare_end.py");
+    let output = std::process::Command::new("python3").args([script, family[0], &path_of(family), &count.to_string()]).output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let seconds = said.trim().parse().unwrap_or_else(|_| panic!("{said}{}", String::from_utf8_lossy(&output.stderr)));
+    Duration::from_secs_f64(seconds)
+}
+
+/// A program, and its script in tests/children that makes a number of processes.
+type Family = [&'static str; 2];
+const PROGRAMS: Family = ["sh", "family.sh"];
+const FORKS: Family = ["python3", "family.py"];
+
+fn path_of(family: Family) -> String {
+    format!("{}/tests/children/{}", env!("CARGO_MANIFEST_DIR"), family[1])
 }
 
 /// Idle processes under an owner of their own.
 struct Crowd(Option<Owner>);
 
 impl Crowd {
-    async fn gather(table: &SharedTable, count: usize) -> Self {
+    async fn gather(table: &SharedTable, family: Family, count: usize) -> Self {
         if count == 0 {
             return Self(None);
         }
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/children/family.py");
         let mut owner = Owner::launch(&settings(table)).unwrap();
-        owner.start(program("python3", &[script, &count.to_string()]));
+        owner.start(program(family[0], &[&path_of(family), &count.to_string()]));
         let mut output = owner.stdout.take().unwrap();
         let mut ready = [0_u8; 6];
         output.read_exact(&mut ready).await.unwrap();

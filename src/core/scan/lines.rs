@@ -66,8 +66,15 @@ impl LineScanner {
 
     fn end_line(&mut self) -> Option<Found> {
         self.skipping = false;
-        let line = std::mem::take(&mut self.line);
-        let line = line.trim_ascii();
+        let found = self.look_at_line();
+        // Its room is kept for the next line, unless it was an uncommon one.
+        self.line.clear();
+        self.line.shrink_to(COMPONENT.len() + NAME_CHARS);
+        found
+    }
+
+    fn look_at_line(&mut self) -> Option<Found> {
+        let line = self.line.trim_ascii();
         if let Some(value) = line.strip_prefix(ADD_MASK) {
             let value = unescaped(value);
             return (!value.is_empty()).then_some(Found::Mask(value));
