@@ -16,7 +16,7 @@ use super::row::{FileRow, LegRow};
 pub const MARKER_VERSION: u32 = 1;
 
 /// More rows than any sink's marker has room for are not even drawn: a repro of thousands of files would draw them at every heartbeat.
-const FILES_DRAWN: usize = 256;
+const FILES_DRAWN: usize = 128;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Marker {

@@ -11,6 +11,7 @@ pub mod clock;
 mod darwin;
 pub mod deliver;
 pub mod evidence;
+pub mod heap;
 pub mod identity;
 #[cfg(windows)]
 pub mod job;

@@ -30,7 +30,7 @@ use std::path::PathBuf;
 
 use crate::core::event::SinkState;
 use crate::host::slots::SlotError;
-use crate::host::spawn;
+use crate::host::{heap, spawn};
 use crate::report::style::Style;
 use crate::settings::RunSettings;
 use crate::sink::{self, SinkError};
@@ -91,6 +91,7 @@ pub fn execute(settings: RunSettings, style: Style) -> Result<i32, RunError> {
         announce::print_plan(&settings, &plan);
         return Ok(0);
     }
+    heap::keep_small();
     spawn::descriptors_left(DESCRIPTORS).map_err(RunError::Descriptors)?;
     let runtime = sink::runtime::with_threads(BLOCKING_THREADS);
     let runtime = runtime.map_err(|source| RunError::System { what: "the async runtime cannot start", source })?;

@@ -52,6 +52,10 @@ impl ProcessTable {
         }
         let round = self.round;
         self.entries.retain(|_, entry| entry.seen_round == round);
+        // A fork bomb was here, and its room is not kept for the next one.
+        if self.entries.capacity() > 4 * self.entries.len() {
+            self.entries.shrink_to(2 * self.entries.len());
+        }
         Ok(())
     }
 
