@@ -56,67 +56,20 @@ pub struct Session {
     /// Started ahead of the file that it will own.
     pub next_owner: Option<Ready>,
     /// The owner of the file before, on its way out.
-    parting: Option<JoinHandle<()>>,
+    pub(super) parting: Option<JoinHandle<()>>,
     pub state: LoopState,
     pub last_sample: HostSample,
     /// Where the deadline stands on the steady clock: resolved once, so that a clock step moves nothing.
     pub deadline_mono_ms: Option<u64>,
-    last_beat: Moment,
-    last_seen: Moment,
+    pub(super) last_beat: Moment,
+    pub(super) last_seen: Moment,
     /// Somebody wants ledger to end soon.
     pub in_a_hurry: bool,
     /// Why the ledger could not be written, the first time.
     pub ledger_error: Option<String>,
 }
 
-/// What a session begins with.
-pub struct Parts {
-    pub settings: Arc<RunSettings>,
-    pub plan: Plan,
-    pub console: Console,
-    pub redactor: Arc<Mutex<Redactor>>,
-    pub book: Book,
-    pub signals: Signals,
-    pub enter: EnterKey,
-    pub sampler: Sampler,
-    pub style: Style,
-    pub table: SharedTable,
-    pub obituary: PathBuf,
-    pub disabled: Vec<Mechanism>,
-    pub first_owner: Option<Ready>,
-}
-
 impl Session {
-    pub fn new(parts: Parts, now: Moment) -> Self {
-        let deadline_mono_ms = parts.settings.deadline.map(|deadline| {
-            let left = deadline.0.saturating_sub(now.wall.0);
-            now.mono_ms.saturating_add_signed(left)
-        });
-        Self {
-            settings: parts.settings,
-            plan: parts.plan,
-            console: parts.console,
-            redactor: parts.redactor,
-            book: parts.book,
-            signals: parts.signals,
-            enter: parts.enter,
-            sampler: parts.sampler,
-            style: parts.style,
-            table: parts.table,
-            obituary: parts.obituary,
-            disabled: parts.disabled,
-            next_owner: parts.first_owner,
-            parting: None,
-            state: LoopState::default(),
-            last_sample: HostSample::default(),
-            deadline_mono_ms,
-            last_beat: now,
-            last_seen: now,
-            in_a_hurry: false,
-            ledger_error: None,
-        }
-    }
-
     /// Lets an owner end beside the loop: it has nothing left to do, and the next file need not wait for it.
     pub async fn part_with(&mut self, owner: Owner) {
         let earlier = self.parting.replace(tokio::spawn(owner.close()));

@@ -9,11 +9,13 @@ use super::announce;
 use super::book::Book;
 use super::console::Console;
 use super::plan::Plan;
-use super::session::{Parts, Session};
+use super::session::Session;
 use super::{RunError, finish, owners};
+use crate::core::ending::LoopState;
 use crate::core::event::{Body, HostSampled, RunStarted, SampledAt, SinkState};
 use crate::core::ids::Epoch;
 use crate::core::redact::Redactor;
+use crate::core::sample::HostSample;
 use crate::host::keyboard::EnterKey;
 use crate::host::sampler::Sampler;
 use crate::host::signals::Signals;
@@ -99,7 +101,11 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
     if enter.is_heard() {
         console.say("ledger: press Enter for the last lines of the running file".to_owned());
     }
-    let parts = Parts {
+    let deadline_mono_ms = settings.deadline.map(|deadline| {
+        let left = deadline.0.saturating_sub(now.wall.0);
+        now.mono_ms.saturating_add_signed(left)
+    });
+    let mut session = Session {
         settings: Arc::new(settings),
         plan,
         console,
@@ -112,9 +118,16 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
         table,
         obituary,
         disabled,
-        first_owner,
+        next_owner: first_owner,
+        parting: None,
+        state: LoopState::default(),
+        last_sample: HostSample::default(),
+        deadline_mono_ms,
+        last_beat: now,
+        last_seen: now,
+        in_a_hurry: false,
+        ledger_error: None,
     };
-    let mut session = Session::new(parts, now);
     session.state.files_failed = session.carried_failures();
     let sample = session.sample();
     let bodies = vec![

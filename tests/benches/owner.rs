@@ -64,7 +64,7 @@ fn print(what: &str, mut times: Vec<Duration>) {
 }
 
 fn settings(table: &SharedTable) -> OwnerSettings {
-    let token = format!("{:016x}{:016x}", std::process::id(), clock::now().mono_ms);
+    let token = uuid::Uuid::new_v4().simple().to_string();
     OwnerSettings {
         program: Some(PathBuf::from(env!("CARGO_BIN_EXE_ledger"))),
         table: table.clone(),

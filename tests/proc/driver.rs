@@ -20,7 +20,8 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 static TABLE: LazyLock<SharedTable> = LazyLock::new(SharedTable::default);
 
 pub fn settings() -> OwnerSettings {
-    let token = format!("{:032x}", u128::from(std::process::id()) << 64 | u128::from(clock::now().mono_ms));
+    // As in ledger, never the same twice: a sweep ends whoever carries its token, and tests run side by side.
+    let token = uuid::Uuid::new_v4().simple().to_string();
     let program = Some(PathBuf::from(env!("CARGO_BIN_EXE_ledger")));
     OwnerSettings { program, table: TABLE.clone(), ..OwnerSettings::new(Token(token)) }
 }
