@@ -8,7 +8,6 @@ use ci_ledger::core::ids::Token;
 use ci_ledger::core::moment::Secs;
 use ci_ledger::core::process::{Exit, ProcessId, Swept, TreeUse};
 use ci_ledger::core::stop::StopOrder;
-use ci_ledger::host::clock;
 use ci_ledger::host::owner::{Output, Owner, OwnerSettings, Report, SpawnSpec};
 use ci_ledger::host::table::SharedTable;
 use tokio::io::AsyncReadExt as _;
