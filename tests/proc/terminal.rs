@@ -40,3 +40,25 @@ fn a_question_is_answered() {
     assert!(shown.starts_with("name?ada\nhello ada\n"), "{shown}");
     assert!(output.status.success(), "{shown}");
 }
+
+/// A job that comes to the foreground while nobody types goes on keeping the cap: no read waits for a key.
+#[test]
+fn a_job_that_was_brought_back_keeps_its_cap() {
+    for (how, flags) in [("background", ""), ("stopped", ""), ("stopped", "--tty")] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("long.sh"), "echo started\nsleep 117\n").unwrap();
+        let ledger = env!("CARGO_BIN_EXE_ledger");
+        let command = format!("{ledger} run --cap 4s --grace 1s --platform p --target t {flags} long.sh -- sh {{file}}");
+        let jobs = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/children/jobs.py");
+        let output = Command::new("python3")
+            .args([jobs, how, "file-watchdog-timeout", &command])
+            .current_dir(folder.path())
+            .env_remove("GITHUB_ACTIONS")
+            .env_remove("CI")
+            .env("TERM", "xterm-256color")
+            .output()
+            .unwrap();
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{how} {flags}: {shown}{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -231,6 +231,9 @@ impl Owner {
 
     pub fn resume(&mut self) {
         self.link.queue(&Command::Resume);
+        if let Some(keyboard) = &self.keyboard {
+            keyboard.continued();
+        }
     }
 
     /// A second signal: a sweep under way, or the next one, gives no grace.
