@@ -149,6 +149,8 @@ mod tests {
     use std::os::windows::io::AsHandle as _;
     use std::process::{Command, Stdio};
 
+    use windows_sys::Win32::Foundation::ERROR_INVALID_FUNCTION;
+
     use super::*;
 
     #[test]
@@ -159,8 +161,11 @@ mod tests {
         job.take_in(child.as_handle()).expect("a member");
         assert!(job.members().expect("a list").contains(&(child.id() as i32)));
         assert!(held().iter().any(|held| Arc::ptr_eq(held, &job)));
+        // Nothing but the end of its job may end it: `wait` would close its input, and another test may hold the job a moment longer.
+        let input = child.stdin.take();
         drop(job);
         assert!(!child.wait().expect("the end").success());
+        drop(input);
     }
 
     #[test]
@@ -170,6 +175,12 @@ mod tests {
         job.take_in(child.as_handle()).expect("a member");
         job.kill().expect("killed");
         assert_eq!(child.wait().expect("the end").code(), Some(KILLED as i32));
-        job.account().expect("an account");
+        match job.account() {
+            // Wine 8 keeps none.
+            Err(error) if error.raw_os_error() == Some(ERROR_INVALID_FUNCTION as i32) => {
+                eprintln!("SKIPPED: no account here: {error}")
+            }
+            account => drop(account.expect("an account")),
+        }
     }
 }

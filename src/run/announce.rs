@@ -28,8 +28,11 @@ pub fn print_plan(settings: &RunSettings, plan: &Plan) {
         // A reader that has gone away wants no more of it.
         let _ = writeln!(out, "{text}");
     };
-    line(format!("{} ({} files, {})", settings.identity.leg, plan.files.len(), settings.scope.as_str()));
-    for file in &plan.files {
+    let leg = plan.resumed.as_ref().map_or(&settings.identity.leg, |resumed| &resumed.leg);
+    let carried = plan.resumed.as_ref().map_or(String::new(), |resumed| format!(", {} on record already", resumed.carried.len()));
+    line(format!("{leg} ({} files{carried}, {})", plan.files.len(), settings.scope.as_str()));
+    let rounds = plan.total.map_or(1, |total| total / u32::try_from(plan.files.len()).unwrap_or(u32::MAX).max(1));
+    for file in plan.files.iter().filter(|file| (1..=rounds).any(|round| !plan.is_done(file.index, round))) {
         let cap = match &file.choice {
             Some(choice) => format!("cap {} ({})", choice.cap, choice.basis),
             None => "no cap".to_owned(),

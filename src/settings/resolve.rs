@@ -40,6 +40,8 @@ pub enum SettingsError {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Identity {
     pub leg: LegId,
+    /// Whether its run has a name that somebody gave, a person or a service.
+    pub is_named: bool,
     pub sha: Option<String>,
     pub event: Option<String>,
     pub resolved: Option<String>,
@@ -158,16 +160,26 @@ pub fn resolve_run(flags: RunFlags, env: &Environment, folder: &Path, now: Momen
     Ok(RunSettings {
         identity: identity(
             Named {
-                run_id: flags.run_id.or(of_file.run_id),
-                attempt: flags.attempt.or(of_file.attempt),
-                sha: flags.sha.or(of_file.sha),
-                platform: flags.platform.or(of_file.platform),
-                target: flags.target.or(of_file.target),
-                resolved: flags.resolved.or(of_file.resolved),
-                event: flags.event.or(of_file.event),
-                legs: flags.legs.or(of_file.legs),
-                shard,
+                run_id: flags.run_id,
+                attempt: flags.attempt,
+                sha: flags.sha,
+                platform: flags.platform,
+                target: flags.target,
+                resolved: flags.resolved,
+                event: flags.event,
+                legs: flags.legs,
             },
+            Named {
+                run_id: of_file.run_id,
+                attempt: of_file.attempt,
+                sha: of_file.sha,
+                platform: of_file.platform,
+                target: of_file.target,
+                resolved: of_file.resolved,
+                event: of_file.event,
+                legs: of_file.legs,
+            },
+            shard,
             env,
         )?,
         scope,
@@ -177,7 +189,7 @@ pub fn resolve_run(flags: RunFlags, env: &Environment, folder: &Path, now: Momen
         command: if flags.command.is_empty() { of_file.command } else { flags.command },
         caps: caps_source(flags.caps.or(of_file.caps), folder)?,
         cap: lever(flags.cap.or(of_file.cap).map(|cap| cap.0))?,
-        deadline: deadline(flags.deadline.or(of_file.deadline), env, now)?,
+        deadline: deadline(flags.deadline, of_file.deadline, env, now)?,
         reserve: flag_or(flags.reserve, of_file.reserve, 300),
         min_viable: flag_or(flags.min_viable, of_file.min_viable, 120),
         grace: flag_or(flags.grace, of_file.grace, 5),
@@ -234,18 +246,21 @@ struct Named {
     resolved: Option<String>,
     event: Option<String>,
     legs: Option<u32>,
-    shard: Option<Shard>,
 }
 
-fn identity(named: Named, env: &Environment) -> Result<Identity, SettingsError> {
-    let or_env = |flag: Option<String>, names: &[&str]| flag.or_else(|| env.first(names).map(str::to_owned));
-    let run_id = or_env(named.run_id, &["GITHUB_RUN_ID"]).unwrap_or_else(|| format!("local-{}", uuid::Uuid::now_v7()));
-    let attempt = or_env(named.attempt, &["GITHUB_RUN_ATTEMPT"]).unwrap_or_else(|| "1".into());
+fn identity(named: Named, of_file: Named, shard: Option<Shard>, env: &Environment) -> Result<Identity, SettingsError> {
+    let first = |flag: Option<String>, names: &[&str], of_file: Option<String>| {
+        flag.or_else(|| env.first(names).map(str::to_owned)).or(of_file)
+    };
+    let run_id = first(named.run_id, &["GITHUB_RUN_ID"], of_file.run_id);
+    let is_named = run_id.is_some();
+    let run_id = run_id.unwrap_or_else(|| format!("local-{}", uuid::Uuid::now_v7()));
+    let attempt = first(named.attempt, &["GITHUB_RUN_ATTEMPT"], of_file.attempt).unwrap_or_else(|| "1".into());
     if attempt.parse::<u32>().map_or(true, |number| number == 0) {
         return Err(bad("--attempt", &attempt, "an attempt is a whole number from 1"));
     }
-    let platform = or_env(named.platform, &["LEDGER_PLATFORM", "PLATFORM_ID"]).unwrap_or_else(this_platform);
-    let target = or_env(named.target, &["LEDGER_TARGET"]).unwrap_or_else(|| "local".into());
+    let platform = first(named.platform, &["LEDGER_PLATFORM", "PLATFORM_ID"], of_file.platform).unwrap_or_else(this_platform);
+    let target = first(named.target, &["LEDGER_TARGET"], of_file.target).unwrap_or_else(|| "local".into());
     for (flag, value) in [("--run-id", &run_id), ("--platform", &platform), ("--target", &target)] {
         if value.is_empty() || value.len() > 200 || value.chars().any(char::is_control) {
             return Err(bad(flag, value, "it must have 1 to 200 bytes and no control characters"));
@@ -254,7 +269,7 @@ fn identity(named: Named, env: &Environment) -> Result<Identity, SettingsError> 
     let legs = match (named.legs, env.get("LEDGER_LEGS")) {
         (Some(legs), _) => legs,
         (None, Some(text)) => text.parse().map_err(|_| bad("LEDGER_LEGS", text, "it must be a whole number"))?,
-        (None, None) => 1,
+        (None, None) => of_file.legs.unwrap_or(1),
     };
     if legs == 0 {
         return Err(bad("--legs", "0", "a run has at least one leg"));
@@ -265,11 +280,12 @@ fn identity(named: Named, env: &Environment) -> Result<Identity, SettingsError> 
             attempt: Attempt::new(attempt),
             platform: Platform::new(platform),
             target: Target::new(target),
-            shard: named.shard,
+            shard,
         },
-        sha: or_env(named.sha, &["GITHUB_SHA"]),
-        event: or_env(named.event, &["GITHUB_EVENT_NAME"]),
-        resolved: or_env(named.resolved, &["LEDGER_RESOLVED"]),
+        is_named,
+        sha: first(named.sha, &["GITHUB_SHA"], of_file.sha),
+        event: first(named.event, &["GITHUB_EVENT_NAME"], of_file.event),
+        resolved: first(named.resolved, &["LEDGER_RESOLVED"], of_file.resolved),
         legs,
     })
 }
@@ -306,11 +322,12 @@ fn lever(cap: Option<Secs>) -> Result<Option<Secs>, SettingsError> {
     }
 }
 
-fn deadline(written: Option<String>, env: &Environment, now: Moment) -> Result<Option<Wall>, SettingsError> {
-    let (flag, text) = match (written, env.get("LEDGER_DEADLINE")) {
-        (Some(text), _) => ("--deadline", text),
-        (None, Some(text)) => ("LEDGER_DEADLINE", text.to_owned()),
-        (None, None) => return Ok(None),
+fn deadline(flag: Option<String>, of_file: Option<String>, env: &Environment, now: Moment) -> Result<Option<Wall>, SettingsError> {
+    let (flag, text) = match (flag, env.get("LEDGER_DEADLINE"), of_file) {
+        (Some(text), _, _) => ("--deadline", text),
+        (None, Some(text), _) => ("LEDGER_DEADLINE", text.to_owned()),
+        (None, None, Some(text)) => ("deadline", text),
+        (None, None, None) => return Ok(None),
     };
     let wrong = || bad(flag, &text, "write seconds since 1970, or +DURATION such as +55m");
     if let Some(relative) = text.strip_prefix('+') {
@@ -399,12 +416,20 @@ mod tests {
 
     #[test]
     fn a_flag_beats_the_environment_and_the_environment_beats_the_file() {
-        let toml = "[run]\nfiles = [\"*.sh\"]\ncommand = [\"sh\", \"{file}\"]\nsinks = [\"file:///from-file\"]\ngrace = \"7s\"\nheartbeat = 5\n";
-        let env = Environment::of([("LEDGER_SINK", "file:///from-env"), ("GITHUB_RUN_ID", "77"), ("LEDGER_PLATFORM", "macos-x86")]);
+        let toml = "[run]\nfiles = [\"*.sh\"]\ncommand = [\"sh\", \"{file}\"]\nsinks = [\"file:///from-file\"]\ngrace = \"7s\"\nheartbeat = 5\n\
+            run-id = \"file\"\nplatform = \"file\"\nsha = \"file\"\nlegs = 4\ndeadline = \"+8h\"\n";
+        let env = Environment::of([
+            ("LEDGER_SINK", "file:///from-env"),
+            ("GITHUB_RUN_ID", "77"),
+            ("LEDGER_PLATFORM", "macos-x86"),
+            ("LEDGER_DEADLINE", "+10m"),
+        ]);
         let settings = resolve(toml, &env, |flags| flags.target = Some("stable".into())).unwrap();
         assert_eq!(settings.sinks, ["file:///from-env"]);
         assert_eq!(settings.identity.leg.key(), "macos-x86|stable");
         assert_eq!(settings.identity.leg.run_id.as_str(), "77");
+        assert_eq!((settings.identity.sha.as_deref(), settings.identity.legs), (Some("file"), 4));
+        assert_eq!(settings.deadline, Some(NOW.wall.plus(Secs::from_secs(600))));
         assert_eq!((settings.grace, settings.heartbeat), (Secs::from_secs(7), Secs::from_secs(5)));
         assert_eq!(settings.scope, Scope::Full);
         assert_eq!(settings.command, ["sh", "{file}"]);

@@ -109,19 +109,34 @@ pub fn unfinished(path: &Path) -> Result<Option<Unfinished>, StoreError> {
     Ok(leg.map(|leg| Unfinished { writer: writer(alive, &leg), leg }))
 }
 
-/// The newest leg of the folder that has exactly these files in its plan, has not finished its loop, and has no living writer.
-pub fn resumable(path: &Path, files: &[FilePath]) -> Result<Option<Leg>, StoreError> {
+/// What `--resume` found.
+pub enum Resumable {
+    Leg(Box<Leg>),
+    /// Nothing that may be continued; where there is a leg of these files all the same, which one, and what keeps it apart.
+    Nothing(Option<String>),
+}
+
+/// The newest leg of the folder that has exactly these files in its plan and no living writer, if it has not finished its loop. A leg that
+/// `differs` is another leg, however like its plan is.
+pub fn resumable(path: &Path, files: &[FilePath], differs: &dyn Fn(&Leg) -> Option<String>) -> Result<Resumable, StoreError> {
     let databases = LedgerFolder::open(path)?.databases()?;
+    let mut other = None;
     for database in databases.iter().rev().filter(|database| database.identity.is_ok() && !is_writer_alive(&database.path)) {
         let Folded { leg: Some(leg), damaged: false } = fold(&database.path, &mut Found::default())? else { continue };
-        let same_plan = leg.started.plan.len() == files.len()
+        let same_files = leg.started.plan.len() == files.len()
             && leg.started.plan.iter().zip(files).all(|(planned, file)| planned.path() == *file);
-        if same_plan {
+        if !same_files {
+            continue;
+        }
+        match differs(&leg) {
+            Some(why) if !leg.row().loop_finished => drop(other.get_or_insert(format!("{} {why}", leg.id))),
+            Some(_) => {}
             // Only the newest leg of this plan counts: one that came to its end is not gone back behind.
-            return Ok(Some(leg).filter(|leg| !leg.row().loop_finished));
+            None if leg.row().loop_finished => break,
+            None => return Ok(Resumable::Leg(Box::new(leg))),
         }
     }
-    Ok(None)
+    Ok(Resumable::Nothing(other))
 }
 
 /// What the newest ended legs of a folder teach about cost. A folder that is not there teaches nothing.

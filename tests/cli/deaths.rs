@@ -159,3 +159,51 @@ fn a_damaged_sink_costs_what_is_damaged() {
     let ran = world.run(["report", &sink]);
     assert!(ran.expect(0).stderr.contains("warning"), "{}", ran.stderr);
 }
+
+/// `--resume` goes on with the leg that was cut off, and with no other: another leg's passes would be told as this one's.
+#[test]
+fn only_the_same_leg_is_gone_on_with() {
+    let once = "[ -e again ] || { touch again; echo $$ > pid; sleep 1000; }\n";
+    let world = World::with(&[("a.sh", "exit 0\n"), ("c.sh", once)]);
+    let of_run = |more: &[&str]| {
+        let common = ["run", "--platform", "p", "--repeat", "2", "--cap", "60s"];
+        common.iter().chain(more).chain(&["a.sh", "c.sh", "--", "sh"]).map(|&word| word.to_owned()).collect::<Vec<_>>()
+    };
+    let begun = ["--run-id", "100", "--target", "1.0", "--resolved", "1.0.0", "--sha", "aaaa"];
+    let mut ledger = world.start(world.ledger(of_run(&begun)));
+    let hanging = world.pids("pid");
+    ledger.signal("KILL");
+    ledger.status();
+    within("the tree is gone", Duration::from_secs(10), || hanging.iter().all(|pid| !is_alive(*pid)));
+
+    let others: [(&[&str], &str); 6] = [
+        (&["--resume", "--run-id", "200", "--target", "1.0"], "is not run 200, attempt 1"),
+        (&["--resume", "--run-id", "100", "--attempt", "2", "--target", "1.0"], "is not run 100, attempt 2"),
+        (&["--resume", "--target", "2.0"], "is not p|2.0"),
+        (&["--resume", "--target", "1.0", "--resolved", "1.0.1"], "tests another resolved version"),
+        (&["--resume", "--target", "1.0", "--sha", "bbbb"], "tests another commit"),
+        (&["--resume", "--target", "1.0", "--repeat", "3"], "has another number of rounds"),
+    ];
+    for (more, why) in others {
+        let mut words = of_run(more);
+        if more.contains(&"--repeat") {
+            words.drain(3..5);
+        }
+        let ran = world.run(words);
+        ran.expect(2);
+        ran.one_error(&format!("nothing to resume: run 100 attempt 1 p|1.0 {why}"));
+    }
+    let other_command =
+        world.run(["run", "--resume", "--platform", "p", "--target", "1.0", "--repeat", "2", "a.sh", "c.sh", "--", "bash"]);
+    other_command.expect(2);
+    other_command.one_error("was run by 'sh'");
+
+    let shown = world.run(of_run(&["--resume", "--dry-run", "--target", "1.0"])).out();
+    assert!(shown.starts_with("run 100") && shown.contains("1 on record already"), "{shown}");
+    world.run(of_run(&["--resume", "--target", "1.0"])).expect(0);
+    let leg = world.only_leg([] as [&str; 0]);
+    assert_eq!(
+        (leg["run_id"].as_str(), leg["files_planned"].as_u64(), leg["files_reported"].as_u64()),
+        (Some("100"), Some(4), Some(4))
+    );
+}
