@@ -59,6 +59,8 @@ pub enum Input {
         signalled: bool,
         /// The kernel killed it, or something of its tree, for memory.
         oom: bool,
+        /// When, on the steady clock: whoever was stopped or starved meanwhile hears of it late.
+        at_ms: u64,
     },
     Evidence(Evidence),
     Swept {
@@ -210,7 +212,10 @@ impl Watch {
                 self.end.spawn_error = Some(text);
                 self.sweep(false, Secs::ZERO, &mut effects);
             }
-            Input::LeaderExited { exit, signalled, oom } => self.leader_exited(now, exit, signalled, oom, &mut effects),
+            Input::LeaderExited { exit, signalled, oom, at_ms } => {
+                let then = Moment { mono_ms: now.mono_ms.min(at_ms), ..now };
+                self.leader_exited(then, exit, signalled, oom, &mut effects);
+            }
             Input::OwnerLost if !matches!(self.phase, Phase::Draining | Phase::Over) => {
                 self.end.owner_lost = true;
                 let elapsed = self.elapsed(now);

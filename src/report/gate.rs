@@ -1,7 +1,7 @@
 //! May the run pass? A leg that vanished never makes a gate look better.
 
 use crate::core::outcome::Conclusion;
-use crate::core::row::{LegRow, Summary};
+use crate::core::row::{LegRow, OtherEpoch, Summary};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
@@ -55,9 +55,20 @@ pub fn gate(summary: &Summary) -> Gate {
     Gate::Open { legs: summary.legs.len() }
 }
 
-/// Whether a leg has failed already, however it ended.
+/// Whether a leg has failed already, however it ended. An earlier failure stands until a later attempt has passed, and beside a pass that
+/// another writer of the same attempt brought home at the same time.
 pub fn has_failed(row: &LegRow) -> bool {
-    row.conclusion == Some(Conclusion::Fail) || row.files_failed > 0
+    let passed = row.conclusion == Some(Conclusion::Pass);
+    let at_once = |other: &OtherEpoch| {
+        other.attempt == row.attempt && other.ended_at.zip(row.started_at).is_some_and(|(end, start)| end > start)
+    };
+    let stands = |other: &&OtherEpoch| !passed || at_once(other);
+    failed(row.conclusion, row.files_failed)
+        || row.attempts.iter().filter(stands).any(|other| failed(other.conclusion, other.files_failed))
+}
+
+fn failed(conclusion: Option<Conclusion>, files: u32) -> bool {
+    conclusion == Some(Conclusion::Fail) || files > 0
 }
 
 fn list(legs: &[String]) -> String {
@@ -123,5 +134,29 @@ mod tests {
             assert_eq!(again.trim_end() == r#"{"include":[]}"#, !worth_a_rerun, "{what}: {again}");
         }
         assert_eq!(code(&[]), 3, "no leg at all is no pass");
+    }
+
+    #[test]
+    fn a_failure_stands_until_a_later_attempt_has_passed() {
+        use Conclusion::{Fail, Incomplete, Pass};
+        let at = |attempt: &str, conclusion: Option<Conclusion>, from: i64, to: i64| {
+            let mut row = leg("a", Terminal::Complete, conclusion, u32::from(conclusion == Some(Fail)));
+            (row.attempt, row.started_at, row.ended_at) = (attempt.into(), Some(Wall(from)), Some(Wall(to)));
+            row
+        };
+        let table = [
+            ("a re-run passed", at("2", Some(Pass), 20, 30), at("1", Some(Fail), 0, 10), 0),
+            ("a re-run was lost", at("2", Some(Incomplete), 20, 30), at("1", Some(Fail), 0, 10), 1),
+            ("a re-run has only begun", at("2", None, 20, 30), at("1", Some(Fail), 0, 10), 1),
+            ("a re-run of a lost one was lost", at("2", Some(Incomplete), 20, 30), at("1", Some(Incomplete), 0, 10), 3),
+            ("a pass, run again and lost", at("2", Some(Incomplete), 20, 30), at("1", Some(Pass), 0, 10), 3),
+            ("tried again within its attempt", at("1", Some(Pass), 20, 30), at("1", Some(Fail), 0, 10), 0),
+            ("the same leg twice at once", at("1", Some(Pass), 5, 30), at("1", Some(Fail), 0, 10), 1),
+            ("attempt 2 beside attempt 1", at("2", Some(Pass), 5, 30), at("1", Some(Fail), 0, 10), 0),
+        ];
+        for (what, mut row, earlier, exit) in table {
+            row.attempts = vec![OtherEpoch::from(&earlier)];
+            assert_eq!(code(&[row]), exit, "{what}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::core::row::{FileRow, LegRow, Summary};
 use crate::report::escape::{self, markdown, markdown_block, markdown_code};
+use crate::report::gate::has_failed;
 use crate::report::words::{self, Counts, Verdict};
 
 /// The service refuses a step summary of more than 1 MiB, and several tools may write into one.
@@ -29,7 +30,8 @@ pub fn render(summary: &Summary, room: usize) -> String {
         rows_left = legs.len() - shown;
         page.add("\n");
     }
-    let worth_a_fold = |leg: &&&LegRow| Verdict::of(leg) != Verdict::Pass || !words::leg_leftovers(leg).is_empty();
+    let worth_a_fold =
+        |leg: &&&LegRow| Verdict::of(leg) != Verdict::Pass || has_failed(leg) || !words::leg_leftovers(leg).is_empty();
     let folds: Vec<&&LegRow> = legs.iter().filter(worth_a_fold).collect();
     let shown = folds.iter().take_while(|leg| page.add(&leg_fold(leg))).count();
     let warnings = summary.warnings.iter().take_while(|warning| page.add(&format!("> {}\n\n", markdown(warning)))).count();

@@ -5,6 +5,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::core::row::{FileRow, LegRow, Summary};
 use crate::report::escape;
+use crate::report::gate::has_failed;
 use crate::report::style::{Ink, Style};
 use crate::report::words::{self, Counts, Verdict};
 
@@ -25,7 +26,7 @@ pub fn render(summary: &Summary, style: Style) -> String {
         out.push('\n');
         out.push_str(&legs_table(&legs, style));
     }
-    for leg in legs.iter().filter(|leg| Verdict::of(leg) != Verdict::Pass) {
+    for leg in legs.iter().filter(|leg| Verdict::of(leg) != Verdict::Pass || has_failed(leg)) {
         out.push('\n');
         out.push_str(&leg_section(leg, style));
     }

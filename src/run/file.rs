@@ -163,7 +163,7 @@ fn told(report: Report) -> Input {
     match report {
         Report::Started { id, containment } => Input::Started { id, containment },
         Report::SpawnFailed { text, .. } => Input::SpawnFailed { text },
-        Report::LeaderExited { exit, signalled, oom, .. } => Input::LeaderExited { exit, signalled, oom },
+        Report::LeaderExited { exit, signalled, oom, at_ms, .. } => Input::LeaderExited { exit, signalled, oom, at_ms },
         Report::Evidence(evidence) => Input::Evidence(evidence),
         Report::Swept(swept, used) => Input::Swept { swept, used },
         Report::OwnerLost => Input::OwnerLost,

@@ -207,3 +207,22 @@ fn only_the_same_leg_is_gone_on_with() {
         (Some("100"), Some(4), Some(4))
     );
 }
+
+/// Only ledger is stopped, and its files run on: what they took is not what ledger slept.
+#[test]
+fn a_file_that_ended_while_ledger_was_stopped_took_its_own_time() {
+    let world = World::with(&[("a.sh", "echo $$ > pid; until [ -e go ]; do sleep 0.02; done; touch gone\n")]);
+    let mut ledger = world.start(world.ledger(["run", "--cap", "60s", "a.sh", "--", "sh"]));
+    world.pids("pid");
+    ledger.signal("STOP");
+    world.write("go", "");
+    within("the file ends", Duration::from_secs(20), || world.join("gone").exists());
+    let ended = Instant::now();
+    within("time passes", Duration::from_secs(20), || ended.elapsed() > Duration::from_secs(3));
+    ledger.signal("CONT");
+    assert!(ledger.status().success());
+    let leg = world.leg();
+    let (took, slept) = (leg["files"][0]["duration_s"].as_f64().unwrap(), ended.elapsed().as_secs_f64());
+    let all = leg["duration_s"].as_f64().unwrap();
+    assert!(took < all - 2.5, "the file took {took} s of {all} s, of which ledger was stopped for {slept} s at most");
+}

@@ -33,7 +33,7 @@ fn started() -> Input {
 }
 
 fn exited(code: i32) -> Input {
-    Input::LeaderExited { exit: Exit::Code(code), signalled: false, oom: false }
+    Input::LeaderExited { exit: Exit::Code(code), signalled: false, oom: false, at_ms: u64::MAX }
 }
 
 /// Runs a script and gives back a short word per effect, with the last record.
@@ -75,6 +75,16 @@ fn a_passing_file_is_swept_and_drained() {
     assert_eq!((record.duration_s, record.exit_code, record.cleanup_verified), (Some(Secs::from_millis(900)), Some(0), Some(true)));
 }
 
+/// ledger was stopped, or had no processor: the file's time is its own all the same, and the cap is held against that.
+#[test]
+fn an_end_that_is_heard_of_late_was_when_it_was() {
+    let late = Input::LeaderExited { exit: Exit::Code(0), signalled: false, oom: false, at_ms: 3_000 };
+    let script = vec![(5, started()), (12_000, late), (12_005, clean()), (12_006, drained())];
+    let (words, record) = play(&mut watch(Some(5)), script);
+    assert_eq!(words, ["12000:sweep(term=true,grace=1)", "12005:drain", "12006:file-finished", "12006:done(pass)"]);
+    assert_eq!(record.expect("a record").duration_s, Some(Secs::from_secs(3)));
+}
+
 #[test]
 fn a_hung_file_is_looked_at_twice_and_ended_at_its_cap() {
     let script = vec![
@@ -84,7 +94,7 @@ fn a_hung_file_is_looked_at_twice_and_ended_at_its_cap() {
         (50_000, Input::Beat { sample: HostSample::default(), last_output: None }),
         (60_000, Input::Tick),
         (60_100, Input::Evidence(Evidence::default())),
-        (65_200, Input::LeaderExited { exit: Exit::Code(0), signalled: true, oom: false }),
+        (65_200, Input::LeaderExited { exit: Exit::Code(0), signalled: true, oom: false, at_ms: u64::MAX }),
         (65_300, clean()),
         (65_301, drained()),
     ];

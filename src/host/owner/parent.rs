@@ -91,6 +91,8 @@ pub enum Report {
         signalled: bool,
         /// The kernel killed it for memory.
         oom: bool,
+        /// When the owner saw it, on the steady clock.
+        at_ms: u64,
     },
     Evidence(Evidence),
     Swept(Swept, TreeUse),
@@ -286,7 +288,9 @@ impl Owner {
                 Some(Report::Started { id, containment: self.containment.clone() })
             }
             Reply::SpawnFailed { errno, text } => Some(Report::SpawnFailed { errno, text }),
-            Reply::LeaderExited { exit, used, signalled, oom } => Some(Report::LeaderExited { exit, used, signalled, oom }),
+            Reply::LeaderExited { exit, used, signalled, oom, at_ms } => {
+                Some(Report::LeaderExited { exit, used, signalled, oom, at_ms })
+            }
             Reply::Swept { swept, used, survivors } => {
                 self.swept = true;
                 adopted::expect(&survivors);

@@ -135,7 +135,7 @@ impl Owner {
         let signalled = self.signalled;
         let oom = self.children.killed_for_memory(&self.tree, exit, signalled);
         let used = self.children.used(&self.tree);
-        self.link.send(&Reply::LeaderExited { exit, used, signalled, oom });
+        self.link.send(&Reply::LeaderExited { exit, used, signalled, oom, at_ms: clock::now().mono_ms });
     }
 
     fn sweep(&mut self, order: StopOrder) {

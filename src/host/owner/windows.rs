@@ -160,7 +160,13 @@ impl<'a> Owner<'a> {
     fn leader_ended(&mut self, exit: Exit) {
         self.leader_runs = false;
         // Windows ends nobody for want of memory: it refuses memory.
-        self.send(Reply::LeaderExited { exit, used: self.used(), signalled: self.signalled, oom: false });
+        self.send(Reply::LeaderExited {
+            exit,
+            used: self.used(),
+            signalled: self.signalled,
+            oom: false,
+            at_ms: clock::now().mono_ms,
+        });
     }
 
     fn sweep(&mut self, order: StopOrder) {

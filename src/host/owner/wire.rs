@@ -46,6 +46,6 @@ pub enum Reply {
     Ready { containment: String, leaf: Option<PathBuf>, notes: Vec<String> },
     Started { id: ProcessId, containment: String },
     SpawnFailed { errno: Option<i32>, text: String },
-    LeaderExited { exit: Exit, used: TreeUse, signalled: bool, oom: bool },
+    LeaderExited { exit: Exit, used: TreeUse, signalled: bool, oom: bool, at_ms: u64 },
     Swept { swept: Swept, used: TreeUse, survivors: Vec<ProcessId> },
 }
