@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use crate::core::redact::{RedactStream, Redactor};
+use crate::store::private;
 
 /// Enough for the whole of every ordinary log; 300 MB of output keep this much of their beginning.
 const HEAD: u64 = 8 * 1024 * 1024;
@@ -80,22 +81,22 @@ impl LogFile {
 
 fn open(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+        private::make_folders(folder)?;
     }
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
-    private(&mut options);
+    only_the_users(&mut options);
     options.open(path)
 }
 
 #[cfg(unix)]
-fn private(options: &mut OpenOptions) {
+fn only_the_users(options: &mut OpenOptions) {
     use std::os::unix::fs::OpenOptionsExt as _;
     options.mode(0o600);
 }
 
 #[cfg(not(unix))]
-fn private(_: &mut OpenOptions) {}
+fn only_the_users(_: &mut OpenOptions) {}
 
 #[cfg(test)]
 mod tests {

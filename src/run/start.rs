@@ -27,7 +27,7 @@ use crate::report::style::Style;
 use crate::settings::RunSettings;
 use crate::sink::{self, Backend, Patience, SinkContext};
 use crate::source::recovery::{self, Recovered};
-use crate::store::{LedgerFolder, Writer, WriterOptions};
+use crate::store::{LedgerFolder, Writer, WriterOptions, private};
 
 /// A sink that is required has this long for its first answer.
 const REQUIRED_WITHIN: Duration = Duration::from_secs(15);
@@ -58,7 +58,7 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
     // A sink that is written wrongly is found out before anything is made.
     let backends = open_sinks(&settings, &epoch)?;
     let folder = LedgerFolder::create(&settings.ledger)?;
-    std::fs::create_dir_all(&settings.logs).map_err(|error| RunError::Logs { path: settings.logs.clone(), error })?;
+    private::make_folders(&settings.logs).map_err(|error| RunError::Logs { path: settings.logs.clone(), error })?;
     let Recovered { told: recovered, unreadable } = recovery::recover(&folder).await.map_err(RunError::History)?;
     for error in &unreadable {
         console.say(format!("ledger: warning: a ledger of an earlier run cannot be read and is left alone: {error}"));
@@ -67,7 +67,7 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
     let writer = Writer::create(&folder, leg.clone(), epoch.clone(), now.wall, WriterOptions::default())?;
     let obituary = recovery::obituary(writer.path());
     // Without it a death goes unrecorded, and nothing else is lost.
-    if let Err(error) = std::fs::write(&obituary, "") {
+    if let Err(error) = private::create_file(&obituary) {
         tracing::debug!(path = %obituary.display(), %error, "no obituary can be written");
     }
     let book = Book::new(writer, backends, settings.heartbeat).map_err(system("the sinks cannot start"))?;

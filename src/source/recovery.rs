@@ -1,5 +1,6 @@
 //! Legs whose writers died on this machine: what is left of their trees is ended, and they are said aloud at the next start.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::ledger::{self, Unfinished};
@@ -10,7 +11,7 @@ use crate::core::outcome::Cleanup;
 use crate::core::process::{Leftover, Swept};
 use crate::core::stop::StopOrder;
 use crate::host::reap::{Hurry, dead};
-use crate::store::{LedgerFolder, StoreError};
+use crate::store::{LedgerFolder, StoreError, private};
 
 /// What is left of a dead run is nobody's any more; it gets a short grace.
 const GRACE: Secs = Secs::from_secs(1);
@@ -140,7 +141,7 @@ fn mark_of(database: &Path) -> PathBuf {
 
 /// A mark that cannot be written costs a repetition of the message.
 fn note(mark: &Path) {
-    if let Err(error) = std::fs::write(mark, "told\n") {
+    if let Err(error) = private::create_file(mark).and_then(|mut file| file.write_all(b"told\n")) {
         tracing::debug!(path = %mark.display(), %error, "a recovered leg could not be marked");
     }
 }

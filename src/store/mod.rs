@@ -18,7 +18,7 @@ mod database;
 mod error;
 mod folder;
 mod head;
-mod private;
+pub mod private;
 mod reader;
 mod restore;
 mod verify;

@@ -226,3 +226,33 @@ fn a_file_that_ended_while_ledger_was_stopped_took_its_own_time() {
     let all = leg["duration_s"].as_f64().unwrap();
     assert!(took < all - 2.5, "the file took {took} s of {all} s, of which ledger was stopped for {slept} s at most");
 }
+
+/// Whatever a run makes, orderly or not, only its user may read: the ledger, its logs, what its owners and the next start write down.
+#[cfg(unix)]
+#[test]
+fn all_that_is_made_is_the_users_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (world, mut ledger) = started(&[("hang.sh", HANG), ("one.sh", "exit 0")], &["--logs", "kept/logs"]);
+    let pids = world.pids("pids");
+    let everything = |world: &World| -> Vec<(std::path::PathBuf, u32)> {
+        let mut open = ["kept", ".ledger", "sink"].map(|name| world.join(name)).to_vec();
+        let mut modes = Vec::new();
+        while let Some(path) = open.pop() {
+            let metadata = std::fs::symlink_metadata(&path).unwrap();
+            if metadata.is_dir() {
+                open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            }
+            modes.push((path, metadata.permissions().mode() & 0o077));
+        }
+        modes
+    };
+    let open_to_others = |world: &World| everything(world).into_iter().filter(|(_, mode)| *mode != 0).collect::<Vec<_>>();
+    assert!(everything(&world).iter().any(|(path, _)| path.extension().is_some_and(|extension| extension == "obituary")));
+    assert_eq!(open_to_others(&world), [], "while it runs");
+    ledger.signal("KILL");
+    ledger.status();
+    within("the tree is gone", Duration::from_secs(10), || pids.iter().all(|pid| !is_alive(*pid)));
+    world.run(["run", "one.sh", "--logs", "kept/logs", "--", "sh"]).expect(0);
+    assert!(everything(&world).iter().any(|(path, _)| path.extension().is_some_and(|extension| extension == "recovered")));
+    assert_eq!(open_to_others(&world), [], "after the next start");
+}
