@@ -66,10 +66,12 @@ fn leg_section(leg: &LegRow, style: Style) -> String {
         out.push_str(&bullet(&unsent, style));
     }
     out.push_str(&files_table(leg, style));
-    if let Some(output) = leg.last_output.as_deref().filter(|_| Verdict::of(leg) != Verdict::Fail) {
+    // The same text is shown below, under the name of its file.
+    let is_a_files = |output: &&str| quotes(leg).any(|file| file.last_output.as_deref() == Some(*output));
+    if let Some(output) = leg.last_output.as_deref().filter(|_| Verdict::of(leg) != Verdict::Fail).filter(|it| !is_a_files(it)) {
         out.push_str(&quoted("last output", output, style));
     }
-    for file in leg.files.iter().filter(|file| file.reported() && !words::passed(file)).take(NAMES_SHOWN) {
+    for file in quotes(leg) {
         if let Some(output) = file.last_output.as_deref() {
             out.push_str(&quoted(&format!("last output of {}", escape::name(&file.file)), output, style));
         }
@@ -80,6 +82,11 @@ fn leg_section(leg: &LegRow, style: Style) -> String {
         out.push_str(&bullet(&text, style));
     }
     out
+}
+
+/// The files whose last output is shown.
+fn quotes(leg: &LegRow) -> impl Iterator<Item = &FileRow> {
+    leg.files.iter().filter(|file| file.reported() && !words::passed(file)).take(NAMES_SHOWN)
 }
 
 fn files_table(leg: &LegRow, style: Style) -> String {
