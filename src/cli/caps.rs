@@ -75,11 +75,11 @@ struct PolicyArgs {
     multiplier: Option<f64>,
 
     /// Added after that
-    #[arg(long, value_name = "DURATION", help_heading = "Policy")]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, help_heading = "Policy")]
     headroom: Option<DurationArg>,
 
     /// No cap is shorter; a file without history gets this
-    #[arg(long, value_name = "DURATION", help_heading = "Policy")]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, help_heading = "Policy")]
     floor: Option<DurationArg>,
 
     /// After so many passes the settled floor holds instead
@@ -87,15 +87,15 @@ struct PolicyArgs {
     settled_passes: Option<u32>,
 
     /// The floor of a file that has passed often enough
-    #[arg(long, value_name = "DURATION", requires = "settled_passes", help_heading = "Policy")]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, requires = "settled_passes", help_heading = "Policy")]
     settled_floor: Option<DurationArg>,
 
     /// No cap is longer
-    #[arg(long, value_name = "DURATION", help_heading = "Policy")]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, help_heading = "Policy")]
     ceiling: Option<DurationArg>,
 
     /// Caps are rounded up to whole multiples of this; 0 leaves them
-    #[arg(long, value_name = "DURATION", help_heading = "Policy")]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, help_heading = "Policy")]
     round: Option<DurationArg>,
 
     /// Which passes count: file, file+platform or file+platform:N (pooled below N passes)

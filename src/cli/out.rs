@@ -1,7 +1,9 @@
 //! Writing a file that others may read or write at the same moment.
+//!
+//! Only a regular file is ever replaced. A link is followed and stays; a device, a pipe or an open descriptor is written to, never removed.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,8 +14,13 @@ use super::turn::Turn;
 /// take turns, so that neither folds onto what the other is about to replace.
 pub fn merge_into(path: &Path, merge: impl FnOnce(Option<&[u8]>) -> Result<String, Failure>) -> Result<(), Failure> {
     let wrong = |error: io::Error| Failure::usage(format!("{}: {error}", path.display())).hint("name another file with --out");
-    let _turn = Turn::take(&folder_of(path)).map_err(wrong)?;
-    let older = match fs::read(path) {
+    let place = match Place::of(path).map_err(wrong)? {
+        Place::File(place) => place,
+        // A stream has no older content; what a terminal or a pipe would give is nobody's.
+        stream => return stream.put(merge(None)?.as_bytes()).map_err(wrong),
+    };
+    let _turn = Turn::take(&folder_of(&place)).map_err(wrong)?;
+    let older = match fs::read(&place) {
         Ok(bytes) => Some(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(wrong(error)),
@@ -22,11 +29,73 @@ pub fn merge_into(path: &Path, merge: impl FnOnce(Option<&[u8]>) -> Result<Strin
     if older.as_deref() == Some(text.as_bytes()) {
         return Ok(());
     }
-    replace(path, text.as_bytes()).map_err(wrong)
+    swap(&place, text.as_bytes()).map_err(wrong)
 }
 
-/// Puts `bytes` at `path` in one step: a reader sees the old file or the new one, whole.
+/// Puts `bytes` at `path` in one step: a reader sees the old file or the new one, whole. What is no file is written to as it is.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    Place::of(path)?.put(bytes)
+}
+
+/// As many links as the system itself follows.
+const MOST_LINKS: usize = 40;
+
+/// What a path comes to.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    /// A regular file, or none yet; all links are followed.
+    File(PathBuf),
+    /// A device, a pipe, a descriptor of some process.
+    Stream(PathBuf),
+    Stdout,
+    Stderr,
+}
+
+impl Place {
+    fn of(path: &Path) -> io::Result<Self> {
+        let mut place = path.to_owned();
+        for _ in 0..MOST_LINKS {
+            // A name in here stands for an open descriptor, whatever it is that is open.
+            let folder = fs::canonicalize(folder_of(&place)).unwrap_or_default();
+            let opened = folder.ends_with("fd") && (folder.starts_with("/proc") || folder.starts_with("/dev"));
+            let own = folder == Path::new("/dev/fd") || folder == Path::new(&format!("/proc/{}/fd", std::process::id()));
+            match place.file_name().and_then(|name| name.to_str()) {
+                Some("1") if own => return Ok(Self::Stdout),
+                Some("2") if own => return Ok(Self::Stderr),
+                _ if opened => return Ok(Self::Stream(place)),
+                _ => {}
+            }
+            match fs::symlink_metadata(&place) {
+                Ok(found) if found.is_symlink() => place = folder_of(&place).join(fs::read_link(&place)?),
+                Ok(found) if found.is_dir() => return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")),
+                Ok(found) if !found.is_file() => return Ok(Self::Stream(place)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(_) | Err(_) => return Ok(Self::File(place)),
+            }
+        }
+        Err(io::Error::other("its links lead in a circle"))
+    }
+
+    fn put(&self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::File(place) => swap(place, bytes),
+            // It is there already, so nothing is made and nothing cut; behind what others write, where that means anything.
+            Self::Stream(place) => OpenOptions::new().append(true).open(place)?.write_all(bytes),
+            Self::Stdout => all_of(io::stdout().lock(), bytes),
+            Self::Stderr => all_of(io::stderr().lock(), bytes),
+        }
+    }
+}
+
+/// A reader that has gone away has what it wanted.
+fn all_of(mut out: impl Write, bytes: &[u8]) -> io::Result<()> {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+fn swap(path: &Path, bytes: &[u8]) -> io::Result<()> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
@@ -72,6 +141,61 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(text.lines().count(), 16, "{text}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_stay_and_what_they_lead_to_is_replaced() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("real")).unwrap();
+        fs::write(at("real/shared"), "older\n").unwrap();
+        symlink("real/shared", at("second")).unwrap();
+        symlink("second", at("first")).unwrap();
+        symlink("real/new", at("dangling")).unwrap();
+        merge_into(&at("first"), |older| Ok(format!("{}newer\n", String::from_utf8_lossy(older.unwrap())))).unwrap();
+        assert_eq!(fs::read_to_string(at("real/shared")).unwrap(), "older\nnewer\n");
+        replace(&at("first"), b"last").unwrap();
+        replace(&at("dangling"), b"made").unwrap();
+        assert_eq!(fs::read_to_string(at("real/shared")).unwrap(), "last");
+        assert_eq!(fs::read_to_string(at("real/new")).unwrap(), "made");
+        for link in ["first", "second", "dangling"] {
+            assert!(fs::symlink_metadata(at(link)).unwrap().is_symlink(), "{link}");
+        }
+        assert_eq!(fs::read_dir(at("real")).unwrap().count(), 2, "nothing is left beside them");
+        symlink("circle", at("circle")).unwrap();
+        assert!(replace(&at("circle"), b"").is_err() && replace(folder.path(), b"").is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_no_file_is_written_to_and_stays() {
+        use std::os::unix::fs::FileTypeExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for merged in [false, true] {
+            let reader = std::thread::spawn({
+                let pipe = pipe.clone();
+                move || fs::read_to_string(pipe).unwrap()
+            });
+            let written = if merged {
+                merge_into(&pipe, |older| Ok(format!("{older:?}"))).map_err(|failure| io::Error::other(failure.message))
+            } else {
+                replace(&pipe, b"text")
+            };
+            written.unwrap();
+            assert_eq!(reader.join().unwrap(), if merged { "None" } else { "text" });
+            assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+        }
+        // A file that is reached through somebody's descriptor is not replaced under its writer.
+        let open = File::create(folder.path().join("open")).unwrap();
+        let through = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open)));
+        replace(&through, b"through").unwrap();
+        assert_eq!(fs::read_to_string(folder.path().join("open")).unwrap(), "through");
+        assert_eq!(Place::of(Path::new("/proc/self/fd/1")).unwrap(), Place::Stdout);
+        assert_eq!(Place::of(Path::new("/proc/self/fd/2")).unwrap(), Place::Stderr);
     }
 
     #[test]

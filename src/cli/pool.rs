@@ -56,7 +56,7 @@ pub fn run(args: PoolArgs, world: &World) -> Result<i32, Failure> {
     match args.command {
         PoolCommand::Run(args) => {
             let settings = resolve_pool_run(args.flags, &world.environment).map_err(Failure::usage)?;
-            run::execute_pool(settings).map_err(|error| Failure { code: error.exit_code(), message: error.to_string(), hint: None })
+            run::execute_pool(settings).map_err(Failure::usage)
         }
         PoolCommand::Status(args) => status(&args, world),
     }

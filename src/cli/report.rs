@@ -266,11 +266,24 @@ fn older_file(path: &Path, error: &dyn std::fmt::Display) -> Failure {
 
 /// The reader's clock as a test sets it.
 pub fn read_time(text: &str) -> Result<Wall, Failure> {
-    if let Some(time) = Wall::parse(text) {
-        return Ok(time);
+    let seconds = || text.parse::<f64>().ok().filter(|seconds| seconds.is_finite());
+    let time = Wall::parse(text).or_else(|| seconds().map(|seconds| Wall((seconds * 1000.0) as i64)));
+    let time = time.ok_or_else(|| Failure::usage(format!("--now {text}: write RFC 3339, or seconds since 1970")))?;
+    time.in_writing().ok_or_else(|| {
+        Failure::usage(format!("--now {text}: no date can say that; write RFC 3339, or seconds (not milliseconds) since 1970"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readers_clock_is_a_date_or_seconds() {
+        assert_eq!(read_time("1790000000.5").unwrap(), Wall(1_790_000_000_500));
+        assert_eq!(read_time("1970-01-01T00:00:01Z").unwrap(), Wall(1000));
+        for text in ["99999999999999999", "-99999999999999999", "1e300", "NaN", "inf", "soon", "9999-12-31T23:59:59-01:00"] {
+            assert_eq!(read_time(text).unwrap_err().code, 2, "{text}");
+        }
     }
-    let seconds = text.parse::<f64>().ok().filter(|seconds| seconds.is_finite());
-    seconds
-        .map(|seconds| Wall((seconds * 1000.0) as i64))
-        .ok_or_else(|| Failure::usage(format!("--now {text}: write RFC 3339, or seconds since 1970")))
 }

@@ -16,7 +16,7 @@ Examples:
   ledger run --repeat 20 --until-fail test/provisioning.test.ts -- bun test ./{file}
 
 Exit status: 0 every file passed, 1 some did not, 2 nothing ran, 3 leftovers survived, 4 the budget was spent,
-5 the ledger could not be written, 129/130/143 cancelled by HUP/INT/TERM.")]
+5 the ledger could not be written any more, 129/130/143 cancelled by HUP/INT/TERM.")]
 pub struct RunArgs {
     #[command(flatten)]
     flags: RunFlags,
@@ -25,11 +25,7 @@ pub struct RunArgs {
 pub fn run(args: RunArgs, world: &World) -> Result<i32, Failure> {
     let folder = std::env::current_dir().map_err(|error| Failure::usage(format!("the working folder cannot be told: {error}")))?;
     let settings = resolve_run(args.flags, &world.environment, &folder, clock::now()).map_err(explain)?;
-    run::execute(settings, world.terminal.stderr).map_err(|error| Failure {
-        code: error.exit_code(),
-        message: error.to_string(),
-        hint: None,
-    })
+    run::execute(settings, world.terminal.stderr).map_err(Failure::usage)
 }
 
 fn explain(error: SettingsError) -> Failure {

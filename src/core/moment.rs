@@ -44,6 +44,11 @@ impl Moment {
 pub struct Wall(pub i64);
 
 impl Wall {
+    /// The same time, where RFC 3339 can say it: from the year 0 to the end of 9999.
+    pub fn in_writing(self) -> Option<Self> {
+        (-62_167_219_200_000..=253_402_300_799_999).contains(&self.0).then_some(self)
+    }
+
     /// Reads RFC 3339 in any of its forms.
     pub fn parse(text: &str) -> Option<Self> {
         Self::parse_usual(text.as_bytes()).or_else(|| Self::parse_any(text))
@@ -208,6 +213,16 @@ pub fn parse_duration(text: &str) -> Option<Secs> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_can_be_written_ends_with_the_year_9999() {
+        for (ms, text) in [(-62_167_219_200_000, "0000-01-01T00:00:00.000Z"), (253_402_300_799_999, "9999-12-31T23:59:59.999Z")] {
+            assert_eq!(Wall(ms).in_writing().unwrap().to_string(), text);
+        }
+        for ms in [i64::MIN, -62_167_219_200_001, 253_402_300_800_000, i64::MAX] {
+            assert_eq!(Wall(ms).in_writing(), None, "{ms}");
+        }
+    }
 
     proptest! {
         #[test]

@@ -44,15 +44,17 @@ const BLOCKING_THREADS: usize = 4;
 /// Descriptors that a run needs at the same time, and some to spare.
 const DESCRIPTORS: usize = 48;
 
-/// Why nothing ran.
+/// Why nothing ran: always exit 2, also where it is the ledger that cannot be written. Exit 5 is for a run that has begun.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("the caps file '{}' cannot be used: {reason}", path.display())]
     CapsFile { path: PathBuf, reason: String },
     #[error("the folder of logs '{}' cannot be made: {error}; name another one with --logs", path.display())]
     Logs { path: PathBuf, error: std::io::Error },
-    #[error("this shard has no file: there are {files} files for more shards than that")]
-    EmptyShard { files: usize },
+    #[error(
+        "--shard {shard}: this share has no file, for the plan has {files}; write i/n with n of at most {files}, or leave this job out"
+    )]
+    EmptyShard { shard: String, files: usize },
     #[error("the ledgers of earlier runs cannot be read: {0}")]
     History(StoreError),
     #[error(transparent)]
@@ -75,13 +77,6 @@ pub enum RunError {
     Pool(#[from] SlotError),
     #[error("{what}: {source}")]
     System { what: &'static str, source: std::io::Error },
-}
-
-impl RunError {
-    /// A ledger that cannot be written is exit 5; everything else that stops a run before it begins is exit 2.
-    pub fn exit_code(&self) -> i32 {
-        if matches!(self, RunError::Store(_) | RunError::Book(_)) { 5 } else { 2 }
-    }
 }
 
 /// Runs the plan and gives ledger's exit status.

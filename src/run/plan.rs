@@ -62,7 +62,8 @@ impl Plan {
             files.push(Planned { index, path, choice: choices[position].clone() });
         }
         if files.is_empty() {
-            return Err(RunError::EmptyShard { files: settings.files.len() });
+            let shard = settings.shard.map_or_else(String::new, |shard| shard.to_string());
+            return Err(RunError::EmptyShard { shard, files: settings.files.len() });
         }
         let unknown: Vec<&str> = files.iter().filter(|file| !caps.knows(&file.path)).map(|file| file.path.text()).collect();
         let mut warnings = Vec::new();

@@ -32,7 +32,7 @@ use crate::store::{LedgerFolder, Writer, WriterOptions, private};
 /// A sink that is required has this long for its first answer.
 const REQUIRED_WITHIN: Duration = Duration::from_secs(15);
 
-pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Result<Session, RunError> {
+pub async fn begin(mut settings: RunSettings, mut plan: Plan, style: Style) -> Result<Session, RunError> {
     let system = |what| move |source| RunError::System { what, source };
     // Signals first: whatever comes from here on is cancelled in order.
     let signals = Signals::listen().map_err(system("signals cannot be received"))?;
@@ -56,7 +56,8 @@ pub async fn begin(mut settings: RunSettings, plan: Plan, style: Style) -> Resul
     }
     let leg = settings.identity.leg.clone();
     // A sink that is written wrongly is found out before anything is made.
-    let backends = open_sinks(&settings, &epoch)?;
+    let (backends, doubles) = open_sinks(&settings, &epoch)?;
+    plan.warnings.extend(doubles);
     let folder = LedgerFolder::create(&settings.ledger)?;
     private::make_folders(&settings.logs).map_err(|error| RunError::Logs { path: settings.logs.clone(), error })?;
     let Recovered { told: recovered, unreadable } = recovery::recover(&folder).await.map_err(RunError::History)?;
@@ -168,7 +169,8 @@ fn without_secrets(sinks: Vec<SinkState>, redactor: &Redactor) -> Vec<SinkState>
     sinks.into_iter().map(hidden).collect()
 }
 
-fn open_sinks(settings: &RunSettings, epoch: &Epoch) -> Result<Vec<Box<dyn Backend>>, RunError> {
+/// The sinks, and a warning for each that is there twice: two writers of one place would take each other for strangers.
+fn open_sinks(settings: &RunSettings, epoch: &Epoch) -> Result<(Vec<Box<dyn Backend>>, Vec<String>), RunError> {
     let context = SinkContext {
         leg: settings.identity.leg.clone(),
         epoch: epoch.clone(),
@@ -177,7 +179,18 @@ fn open_sinks(settings: &RunSettings, epoch: &Epoch) -> Result<Vec<Box<dyn Backe
         variables: settings.variables.clone(),
         describe: check_run::describe,
     };
-    settings.sinks.iter().map(|url| sink::open(url, &context).map_err(RunError::Sink)).collect()
+    let mut backends: Vec<Box<dyn Backend>> = Vec::with_capacity(settings.sinks.len());
+    let mut doubles = Vec::new();
+    for url in &settings.sinks {
+        let backend = sink::open(url, &context).map_err(RunError::Sink)?;
+        let place = |backend: &dyn Backend| backend.url().trim_end_matches('/').to_owned();
+        if backends.iter().any(|other| place(&**other) == place(&*backend)) {
+            doubles.push(format!("the sink {} is given more than once; it is written once", backend.url()));
+        } else {
+            backends.push(backend);
+        }
+    }
+    Ok((backends, doubles))
 }
 
 fn versions() -> BTreeMap<String, String> {

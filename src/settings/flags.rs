@@ -167,23 +167,23 @@ pub struct RunFlags {
     pub caps: Option<CapsSource>,
 
     /// Shorten every cap to at most this
-    #[arg(long, value_name = "DURATION", help_heading = "Bounds")]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, help_heading = "Bounds")]
     pub cap: Option<DurationArg>,
 
     /// When the enclosing step will be killed: seconds since 1970, or +DURATION from now (else LEDGER_DEADLINE)
-    #[arg(long, value_name = "EPOCH|+DURATION", help_heading = "Bounds")]
+    #[arg(long, value_name = "EPOCH|+DURATION", allow_negative_numbers = true, help_heading = "Bounds")]
     pub deadline: Option<String>,
 
     /// Kept free before the deadline for what follows the loop [default: 300]
-    #[arg(long, value_name = "DURATION", help_heading = "Bounds")]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, help_heading = "Bounds")]
     pub reserve: Option<DurationArg>,
 
     /// A file gets no shortened cap below this [default: 120]
-    #[arg(long, value_name = "DURATION", help_heading = "Bounds")]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, help_heading = "Bounds")]
     pub min_viable: Option<DurationArg>,
 
     /// Between TERM and KILL [default: 5]
-    #[arg(long, value_name = "DURATION", help_heading = "Bounds")]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, help_heading = "Bounds")]
     pub grace: Option<DurationArg>,
 
     /// Folder of ledgers, one database per leg and epoch [default: .ledger]
@@ -200,7 +200,7 @@ pub struct RunFlags {
     pub require_sink: bool,
 
     /// Between two signs of life [default: 30]
-    #[arg(long, value_name = "DURATION", help_heading = "Evidence")]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, help_heading = "Evidence")]
     pub heartbeat: Option<DurationArg>,
 
     /// Folder of per-file logs [default: logs/ in the ledger folder]
@@ -244,7 +244,7 @@ pub struct RunFlags {
     pub repeat: Option<u32>,
 
     /// Run the plan again and again for this long
-    #[arg(long = "for", value_name = "DURATION", help_heading = "Loop")]
+    #[arg(long = "for", value_name = "DURATION", allow_negative_numbers = true, help_heading = "Loop")]
     pub r#for: Option<DurationArg>,
 
     /// Run the plan again and again until a file does not pass

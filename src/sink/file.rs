@@ -315,6 +315,9 @@ fn root_of(url: &str) -> Result<PathBuf, SinkError> {
     if !url.starts_with("file:///") {
         return Err(wrong("is no absolute path of this machine"));
     }
+    if super::has_query(url) {
+        return Err(wrong("holds a query or a fragment, which no folder has; leave it out (in a path ? is %3F and # is %23)"));
+    }
     let parsed = url::Url::parse(url).map_err(|error| wrong(&error.to_string()))?;
     parsed.to_file_path().map_err(|()| wrong("is no absolute path of this machine"))
 }

@@ -80,11 +80,15 @@ impl Collector {
     fn new(url: &str, variables: &Variables) -> Result<Self, SinkError> {
         let printable = super::printable(url);
         let wrong = |detail: String| SinkError::new(&printable, Trouble::Usage, detail);
-        let mut base = http::address(url, false).map_err(|error| wrong(error.to_string()))?;
+        if super::has_query(url) {
+            return Err(wrong(format!(
+                "holds a query or a fragment, which no collector is given; leave it out: a token belongs into {TOKEN}, the rest into the path"
+            )));
+        }
+        let base = http::address(url, false).map_err(|error| wrong(error.to_string()))?;
         if !base.username().is_empty() || base.password().is_some() {
             return Err(wrong(format!("holds a user or a password; the token belongs into {TOKEN}")));
         }
-        base.set_fragment(None);
         let token = match variables.get(TOKEN) {
             Some(token) => Some(http::bearer(token).ok_or_else(|| wrong(format!("{TOKEN} holds characters that no token has")))?),
             None => None,
@@ -208,6 +212,11 @@ impl Backend for HttpsSink {
         let durable: Durable = self.collector.read(&answer)?;
         if durable.seq < last {
             let detail = format!("has event {} and not yet {last}", durable.seq);
+            return Err(SinkError::retryable(&self.collector.url, detail));
+        }
+        if durable.seq > last {
+            // Its position is asked next, and that tells a slip of the tongue from another writer.
+            let detail = format!("answers for event {}, which was never sent; the newest was {last}", durable.seq);
             return Err(SinkError::retryable(&self.collector.url, detail));
         }
         self.sent = last;

@@ -169,6 +169,11 @@ pub fn look_again(url: &str) -> std::time::Duration {
     }
 }
 
+/// Whether a URL says more than a place. What is not used is refused, never dropped: somebody has meant something by it.
+fn has_query(url: &str) -> bool {
+    url.contains(['?', '#'])
+}
+
 /// A URL without user information, query and fragment: that is where tokens stand.
 pub fn printable(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
@@ -182,6 +187,19 @@ pub fn printable(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_query_that_nobody_reads_is_refused_and_never_told() {
+        let context = SinkContext::new(check_leg("check-1"), Epoch::new("e"));
+        for url in ["https://h/c?token=hidden", "https://h/c#hidden", "file:///x?y=hidden", "file:///x#hidden", "s3://b/p?hidden"] {
+            let read = open_source(url, &Variables::default()).map(|_| ()).unwrap_err();
+            for error in [open(url, &context).map(|_| ()).unwrap_err(), read] {
+                assert_eq!(error.trouble, Trouble::Usage, "{url}");
+                assert!(error.to_string().contains("holds a query") && !error.to_string().contains("hidden"), "{error}");
+            }
+        }
+        assert!(open("file:///x%3Fy%23", &context).is_ok());
+    }
 
     #[test]
     fn a_printed_url_holds_no_secret() {

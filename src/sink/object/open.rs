@@ -54,7 +54,9 @@ impl Store {
             "az" => Kind::Azure,
             _ => Kind::S3,
         };
-        let rest = rest.split(['?', '#']).next().unwrap_or_default();
+        if super::super::has_query(url) {
+            return Err(wrong(format!("holds a query or a fragment, which no bucket has; write {scheme}://bucket/prefix")));
+        }
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.is_empty() || bucket.contains('@') {
             return Err(wrong(format!("names no bucket; write {scheme}://bucket/prefix")));

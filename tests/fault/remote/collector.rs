@@ -30,6 +30,8 @@ pub struct Held {
     pub faults: Vec<Option<(u16, Vec<(&'static str, String)>)>>,
     /// The next batch is kept and its answer is lost.
     pub forget: bool,
+    /// The next batch is kept and this event is answered for.
+    pub claim: Option<u64>,
     pub events_per_answer: usize,
     pub legs_per_page: usize,
 }
@@ -113,6 +115,9 @@ async fn take(State(held): Shared, Query(asked): Asked, headers: HeaderMap, body
     }
     kept.marker = Some(((*marker).to_owned(), now()));
     let answer = durable(Some(kept));
+    if let Some(seq) = held.claim.take() {
+        return json!({ "v": 1, "seq": seq }).to_string().into_response();
+    }
     if std::mem::take(&mut held.forget) {
         return (StatusCode::BAD_GATEWAY, "the answer was lost").into_response();
     }

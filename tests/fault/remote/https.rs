@@ -66,6 +66,18 @@ async fn a_lost_answer_is_no_lost_event_and_another_writer_is_fenced() {
 }
 
 #[tokio::test]
+async fn an_answer_for_what_was_never_sent_is_no_delivery() {
+    let collector = Collector::start().await;
+    let (made, mut sink) = begin(&collector).await;
+    collector.held.lock().unwrap().claim = Some(999_999);
+    let error = sink.send(&batch(&made, 1..=3)).await.unwrap_err();
+    assert!(error.detail.contains("answers for event 999999, which was never sent"), "{error:?}");
+    assert_eq!(error.trouble, Trouble::Retryable { after: None });
+    assert_eq!(sink.position().await.unwrap(), Seq(3), "what it holds is asked again");
+    sink.send(&batch(&made, 4..=4)).await.unwrap();
+}
+
+#[tokio::test]
 async fn refusals_are_told_apart() {
     let collector = Collector::start().await;
     let (made, mut sink) = begin(&collector).await;
