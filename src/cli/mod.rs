@@ -24,6 +24,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::report::escape;
 use crate::settings::Environment;
 
 pub use terminal::{ColorArg, Terminal};
@@ -126,9 +127,9 @@ pub fn main() -> ExitCode {
     match result {
         Ok(code) => exit(code),
         Err(failure) => {
-            eprintln!("ledger: error: {}", failure.message);
+            eprintln!("ledger: error: {}", escape::message(&failure.message));
             if let Some(hint) = failure.hint {
-                eprintln!("ledger: hint: {hint}");
+                eprintln!("ledger: hint: {}", escape::message(&hint));
             }
             exit(failure.code)
         }

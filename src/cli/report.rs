@@ -217,8 +217,8 @@ fn fold_tested(summary: &Summary, path: &Path, incomplete: IncompleteRows) -> Re
 }
 
 fn write_legs(summary: &Summary, folder: &Path) -> Result<(), Failure> {
-    for row in &summary.legs {
-        let path = folder.join(ci_data::leg_file_name(row));
+    for (row, name) in summary.legs.iter().zip(ci_data::leg_file_names(&summary.legs)) {
+        let path = folder.join(name);
         out::replace(&path, ci_data::leg_lines(row).as_bytes())
             .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     }

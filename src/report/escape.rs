@@ -44,7 +44,29 @@ pub fn line(text: &str, limit: usize) -> String {
             c => out.push(c),
         }
     }
-    out
+    without_old_commands(out)
+}
+
+/// The CI service takes `##[name]` for a command wherever it stands in a line.
+const OLD_COMMAND: &str = "##[";
+
+fn without_old_commands(text: String) -> String {
+    if text.contains(OLD_COMMAND) { text.replace(OLD_COMMAND, "##\\[") } else { text }
+}
+
+/// It takes `::name::` for one only where a line begins with it, behind whatever space.
+fn without_new_command(line: String) -> String {
+    let words = line.trim_start();
+    if !words.strip_prefix("::").is_some_and(|rest| rest.contains("::")) {
+        return line;
+    }
+    format!("{}\\{words}", &line[..line.len() - words.len()])
+}
+
+/// A message of ours that may quote anything, as it goes to a log that the CI service reads: its lines are kept, no command is.
+pub fn message(text: &str) -> String {
+    let lines = text.split(['\n', '\r']).map(|line| without_new_command(line.to_owned()));
+    without_old_commands(lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// A name in a line.
@@ -57,13 +79,14 @@ pub fn sentence(text: &str) -> String {
     line(text, SENTENCE_CHARS)
 }
 
-/// Lines of output as a terminal would have left them: colours and cursor movements are gone, overwritten text too, the rest is inert.
+/// Lines of output as a terminal would have left them: colours and cursor movements are gone, overwritten text too, the rest is inert,
+/// also where the CI service reads the page that quotes it.
 pub fn block(text: &str) -> String {
     let clipped = clip(text, BLOCK_CHARS);
     let plain = without_sequences(&clipped);
     let lines = plain.split('\n').map(|full| {
         let shown = full.trim_end_matches('\r').rsplit('\r').find(|part| !part.is_empty()).unwrap_or_default();
-        line(&shown.replace('\t', "    "), BLOCK_CHARS)
+        without_new_command(line(&shown.replace('\t', "    "), BLOCK_CHARS))
     });
     lines.collect::<Vec<_>>().join("\n").trim_end().to_owned()
 }
@@ -263,6 +286,24 @@ mod tests {
     }
 
     #[test]
+    fn no_command_of_the_service_is_left() {
+        assert_eq!(name("a ##[error]b ###[add-mask]c ## [x]"), "a ##\\[error]b ###\\[add-mask]c ## [x]");
+        assert_eq!(name(&name("##[x]")), "##\\[x]", "once is enough");
+        let cases = [
+            ("one\n::error::x", "one\n\\::error::x"),
+            ("\u{1b}[31m \t::add-mask::x", "     \\::add-mask::x"),
+            ("over\r::warning file=a::x", "\\::warning file=a::x"),
+            ("::std is no command\na::b::c", "::std is no command\na::b::c"),
+            ("see ##[error]x", "see ##\\[error]x"),
+        ];
+        for (input, expect) in cases {
+            assert_eq!(block(input), expect, "{input:?}");
+            assert_eq!(block(expect), expect, "once is enough");
+        }
+        assert_eq!(message("no such file: 'a\n::error::b##[group]c'"), "no such file: 'a\n\\::error::b##\\[group]c'");
+    }
+
+    #[test]
     fn commands() {
         assert_eq!(command_data("50%\r\n::error::x"), "50%25%0D%0A::error::x");
         assert_eq!(command_property("a:b,c%\n"), "a%3Ab%2Cc%25%0A");
@@ -273,6 +314,10 @@ mod tests {
         fn nothing_that_acts_is_left(text in any::<String>()) {
             prop_assert!(!name(&text).chars().any(acts));
             prop_assert!(!block(&text).chars().any(|c| acts(c) && c != '\n'));
+            for text in [name(&text), block(&text), message(&text)] {
+                let command = |line: &str| line.trim_start().strip_prefix("::").is_some_and(|rest| rest.contains("::"));
+                prop_assert!(!text.contains("##[") && (!text.contains('\n') || !text.lines().any(command)));
+            }
             prop_assert!(!html(&text).contains(['<', '>', '"', '\'']));
             prop_assert!(!markdown(&text).contains(['<', '>', '|', '`', '*', '@']));
             prop_assert!(!command_data(&text).contains(['\n', '\r']));

@@ -11,7 +11,7 @@ pub const NIGHT: i64 = 1_795_989_600_000;
 
 /// Text that would act in at least one format if it were not made inert.
 pub const HOSTILE: &str = concat!(
-    "<script>alert(1)</script> ]]> & \"q\" 'a' `b` ```\n::error file=x,line=1::owned\n::set-output name=a::b\n",
+    "<script>alert(1)</script> ]]> & \"q\" 'a' `b` ```\n::error file=x,line=1::owned\n::set-output name=a::b\n \t::add-mask::x\na ##[error]owned\n",
     "\u{1b}]0;title\u{7}\u{1b}[31mred\u{1b}[2J \u{202e}gnp.exe \0\u{1}\u{9b}1m | a | b | @everyone #1 https://evil.example [x](javascript:alert(1)) ",
     "</textarea></style></title><img src=x onerror=alert(1)> =cmd()|' /C calc'!A0 %0A%0D {{x}} ${y} &lt;"
 );

@@ -187,7 +187,7 @@ mod tests {
                 Some(_) => {}
                 None if line.starts_with("```") => fence = Some(line.trim_end_matches("text").to_owned()),
                 None => {
-                    for bad in ["<script", "<img", "](", "::error", "@everyone", "https://", " #1", "</textarea"] {
+                    for bad in ["<script", "<img", "](", "::error", "##[", "@everyone", "https://", " #1", "</textarea"] {
                         assert!(!line.contains(bad), "{bad}: {line}");
                     }
                     assert!(!line.starts_with("::") && !line.chars().any(char::is_control), "{line}");
@@ -196,6 +196,7 @@ mod tests {
         }
         assert_eq!(fence, None, "a fence was left open");
         assert!(!text.contains(['\u{1b}', '\u{202e}', '\0']));
+        assert!(!text.contains("##[") && !text.lines().any(|line| line.trim_start().starts_with("::")));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub fn print_plan(settings: &RunSettings, plan: &Plan) {
     let mut out = std::io::stdout().lock();
     let mut line = |text: String| {
         // A reader that has gone away wants no more of it.
-        let _ = writeln!(out, "{text}");
+        let _ = writeln!(out, "{}", crate::report::escape::message(&text));
     };
     let leg = plan.resumed.as_ref().map_or(&settings.identity.leg, |resumed| &resumed.leg);
     let carried = plan.resumed.as_ref().map_or(String::new(), |resumed| format!(", {} on record already", resumed.carried.len()));

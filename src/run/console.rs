@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::report::escape;
 use crate::report::live::Bar;
 
 /// Pieces of output that may wait for a slow reader: 16 of at most 64 KiB.
@@ -115,7 +116,7 @@ impl Writer {
                 Message::Line(stream, line) => {
                     self.hide_bar();
                     self.begin_line(stream);
-                    self.write(stream, format!("{line}\n").as_bytes());
+                    self.write(stream, format!("{}\n", inert(line)).as_bytes());
                 }
                 Message::Bar(bar) => self.draw(&bar),
                 Message::Entered => {
@@ -161,6 +162,11 @@ impl Writer {
             drawn.hide();
         }
     }
+}
+
+/// A line of ours may quote a name; only a command that was made as one is left.
+fn inert(line: String) -> String {
+    if line.starts_with("::") { line } else { escape::message(&line) }
 }
 
 struct Sink<W> {

@@ -1,5 +1,6 @@
 //! One file from its recorded start to its record: performs what `core::watch` asks for and feeds the results back.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::console::Stream;
@@ -36,6 +37,7 @@ pub async fn run(session: &mut Session, mut owner: Owner, bounds: Bounds, spec: 
     // Taken before the file can start: whatever holds ledger up from here on is the file's time and never less.
     let began = clock::now();
     pending.output = Some(attach(session, &mut owner, log));
+    let program = PathBuf::from(spec.program.clone());
     owner.start(spec);
     super::owners::launch_next(session);
     session.sampler.watch(Watched::Owner(owner.id()));
@@ -48,6 +50,12 @@ pub async fn run(session: &mut Session, mut owner: Owner, bounds: Bounds, spec: 
         let input = match queue.pop_front() {
             Some(input) => input,
             None => next_input(session, &mut owner, &mut watch, &mut pending).await,
+        };
+        let input = match input {
+            Input::SpawnFailed { text } => {
+                Input::SpawnFailed { text: not_started(&program, !session.settings.command.is_empty(), &text) }
+            }
+            input => input,
         };
         let now = clock::now();
         session.observe(now).await;
@@ -84,6 +92,16 @@ pub async fn run(session: &mut Session, mut owner: Owner, bounds: Bounds, spec: 
         }
         session.show(&watch, now, pending.output.as_ref());
     }
+}
+
+/// What could not be started, and what to do about it. `commanded` says that a COMMAND was given.
+fn not_started(program: &Path, commanded: bool, error: &str) -> String {
+    let shown = program.display();
+    if commanded {
+        return format!("the command '{shown}' cannot be started: {error}; give one after -- that is on PATH, or its path");
+    }
+    let hint = "give the COMMAND that runs it after --, such as '-- sh', or make it a program (chmod +x, and a first line such as #!/bin/sh)";
+    format!("'{shown}' cannot be executed: {error}; {hint}")
 }
 
 /// The record of a file whose owner could not be started: nothing ran, so nothing can be left.

@@ -11,7 +11,7 @@ use super::lines::{Read, for_each_line};
 use super::{Evidence, Found, count};
 use crate::core::cidata::{Boot, Line, MAX_LINE_BYTES, Origin, Suite, TestFile, parse_line};
 use crate::core::classify::{Trace, Writer};
-use crate::core::ids::LegId;
+use crate::core::ids::{LegId, Shard};
 use crate::core::moment::{Secs, Wall};
 use crate::core::outcome::{Conclusion, Outcome, Scope, Status, Terminal};
 use crate::core::row::{FileRow, LegRow};
@@ -192,7 +192,10 @@ impl Building {
 
     fn into_evidence(self, name: &str, shown: &str) -> Evidence {
         let target = self.suite.as_ref().and_then(|suite| suite.target.clone());
-        let target = target.unwrap_or_else(|| target_in_name(name, &self.run_id, &self.platform).to_owned());
+        let (target, shard) = match target {
+            Some(target) => shard_in_target(&target),
+            None => target_in_name(name, &self.run_id, &self.platform),
+        };
         let ran: Secs = self.files.iter().filter_map(|file| file.duration_s).fold(Secs::ZERO, Secs::saturating_add);
         let started = self.first.min(before(self.suite.as_ref().map_or(self.last, |suite| suite.ts), ran));
         let booted = self.booted.most().map(str::to_owned);
@@ -201,7 +204,7 @@ impl Building {
             attempt: "1".into(),
             platform: self.platform.as_str().into(),
             target: target.as_str().into(),
-            shard: None,
+            shard,
         });
         row.resolved = if is_version(&target) { Some(target) } else { booted.clone() };
         row.booted_version = booted;
@@ -247,11 +250,26 @@ fn before(ts: Wall, span: Secs) -> Wall {
     Wall(ts.0.saturating_sub_unsigned(span.millis()))
 }
 
-/// `<run_id>-<platform>-<target>`; old names lack the target.
-fn target_in_name<'n>(name: &'n str, run_id: &str, platform: &str) -> &'n str {
+/// `<target>|i/n` is a shard's suite, as ledger writes it.
+fn shard_in_target(target: &str) -> (String, Option<Shard>) {
+    match target.rsplit_once('|').map(|(target, shard)| (target, shard.parse())) {
+        Some((target, Ok(shard))) if !target.is_empty() => (target.to_owned(), Some(shard)),
+        _ => (target.to_owned(), None),
+    }
+}
+
+/// `<run_id>-<platform>-<target>[-<i>of<n>][~<number>]`; old names lack the target. The number only tells equal names apart.
+fn target_in_name(name: &str, run_id: &str, platform: &str) -> (String, Option<Shard>) {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let name = name.rsplit_once('~').filter(|(_, number)| is_number(number)).map_or(name, |(name, _)| name);
     let rest = name.strip_prefix(run_id).and_then(|rest| rest.strip_prefix('-'));
     let rest = rest.and_then(|rest| rest.strip_prefix(platform)).and_then(|rest| rest.strip_prefix('-'));
-    rest.filter(|target| !target.is_empty()).unwrap_or(UNKNOWN_TARGET)
+    let target = rest.filter(|target| !target.is_empty()).unwrap_or(UNKNOWN_TARGET);
+    let split = target.rsplit_once('-').and_then(|(target, shard)| Some((target, shard.replacen("of", "/", 1).parse().ok()?)));
+    match split {
+        Some((target, shard)) if !target.is_empty() => (target.to_owned(), Some(shard)),
+        _ => (target.to_owned(), None),
+    }
 }
 
 #[cfg(test)]
@@ -300,6 +318,25 @@ mod tests {
         let (open, _) = legs(&file("a", "pass"), "7-p-x-long-term");
         assert_eq!((open[0].target.as_str(), open[0].terminal), ("long-term", Terminal::Running));
         assert_eq!(legs(&file("a", "pass"), "7-p-x").0[0].target.as_str(), UNKNOWN_TARGET);
+    }
+
+    #[test]
+    fn shards_of_one_leg_are_kept_apart() {
+        let text = file("a", "pass") + &suite("stable|1/2", "pass") + &file("b", "fail") + &suite("stable|2/2", "fail");
+        let keys = |text: &str, name: &str| legs(text, name).0.iter().map(|leg| leg.leg().key()).collect::<Vec<_>>();
+        assert_eq!(keys(&text, ""), ["p-x|stable|1/2", "p-x|stable|2/2"]);
+        for (target, key) in [("7.2|1/2", "p-x|7.2|1/2"), ("a|b", "p-x|a|b"), ("a|3/2", "p-x|a|3/2"), ("|1/2", "p-x||1/2")] {
+            assert_eq!(keys(&suite(target, "pass"), ""), [key]);
+        }
+        for (name, key) in [
+            ("7-p-x-stable-1of2", "p-x|stable|1/2"),
+            ("7-p-x-stable-2of2~3", "p-x|stable|2/2"),
+            ("7-p-x-stable~2", "p-x|stable"),
+            ("7-p-x-stable-3of2", "p-x|stable-3of2"),
+            ("7-p-x-1of2", "p-x|1of2"),
+        ] {
+            assert_eq!(keys(&file("a", "pass"), name), [key]);
+        }
     }
 
     #[test]

@@ -63,3 +63,30 @@ fn a_step_file_that_cannot_be_written_is_a_warning() {
     ran.expect(0);
     assert!(ran.stderr.contains("missing/output' cannot be written"), "{}", ran.stderr);
 }
+
+#[test]
+fn what_a_test_prints_or_is_called_is_no_command_in_what_ledger_says() {
+    let hostile = "echo 'one'; echo ' ::error::owned'; echo 'x ##[error]owned' >&2; exit 3";
+    let world = World::with(&[("a ##[error]b.sh", hostile), ("##[add-mask]c.sh", hostile)]);
+    let sound = |text: &str, what: &str| {
+        for line in text.lines() {
+            let command = line.trim_start().strip_prefix("::").is_some_and(|rest| rest.contains("::"));
+            assert!(!command && !line.contains("##["), "{what}: {line}");
+        }
+    };
+    let ran = run(&world, &["run", "a ##[error]b.sh", "##[add-mask]c.sh", "--", "sh"]);
+    ran.expect(1);
+    assert_eq!(ran.stderr.matches("##[").count(), 2, "only what the files printed themselves: {}", ran.stderr);
+    assert!(!ran.out().contains("##["), "{}", ran.out());
+    for format in ["table", "markdown", "html", "junit"] {
+        let told = run(&world, &["report", "--format", format]);
+        told.expect(0);
+        sound(&told.out(), format);
+        assert!(told.out().contains("owned"), "{format}");
+    }
+    for args in [["report", "no##[error]x\n::error::y"], ["run", "no##[error]x\n::error::y"]] {
+        let told = run(&world, &args);
+        assert_eq!(told.code, Some(2));
+        sound(&told.stderr, args[0]);
+    }
+}

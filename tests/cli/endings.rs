@@ -167,3 +167,20 @@ fn a_damaged_event_is_told_once_with_what_it_costs() {
     assert!(leg["why"].as_str().unwrap().starts_with("its ledger is damaged after event"), "{leg:#}");
     assert_eq!((&leg["files_reported"], &leg["last_file"]), (&1.into(), &"a.sh".into()), "{leg:#}");
 }
+
+#[test]
+fn a_file_that_cannot_be_started_says_what_and_what_to_do() {
+    let world = World::with(&[("b.sh", "exit 0")]);
+    for (args, words) in
+        [(&["b.sh", "--", "no-such-command"][..], "the command 'no-such-command' cannot be started: "), (&["b.sh"], "chmod +x")]
+    {
+        let ran = world.run(["run", "--run-id", &args.len().to_string()].iter().chain(args));
+        ran.expect(1);
+        let report = world.report(["--run-id", &args.len().to_string()]);
+        let row = &report["legs"][0]["files"][0];
+        assert_eq!(row["outcome"], "spawn-failure");
+        assert!(row["notes"].to_string().contains(words), "{row:#}");
+        let told = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains(words.trim()), "{}", ran.stderr);
+    }
+}

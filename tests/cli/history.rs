@@ -5,6 +5,8 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
+use crate::support::World;
+
 fn ledger(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ledger"));
     command.args(arguments).current_dir(folder).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
@@ -235,4 +237,57 @@ fn ci_data_goes_out_as_it_came_in() {
     let timing = |source: &str| stdout(&ledger(here, &["report", source, "--format", "timing"]));
     assert_eq!((tested("runs"), timing("runs")), (tested("out"), timing("out")));
     assert_eq!(timing("out").lines().next(), Some("a.test.ts 101s pass"));
+}
+
+#[test]
+fn shards_survive_a_trip_through_ci_data() {
+    let world = World::with(&[("a.sh", "exit 0"), ("b.sh", "exit 3")]);
+    let shard =
+        |i: &str| world.run(["run", "--run-id", "7", "--platform", "p", "--target", "t", "--shard", i, "a.sh", "b.sh", "--", "sh"]);
+    let mut codes = [shard("1/2").code, shard("2/2").code];
+    codes.sort_unstable();
+    assert_eq!(codes, [Some(0), Some(1)]);
+    std::fs::create_dir(world.join("folder")).unwrap();
+    for out in ["folder", "one.ndjson"] {
+        world.run(["report", "--format", "ci-data", "--out", out]).expect(0);
+        let told = world.report([out]);
+        let mut keys: Vec<_> =
+            told["legs"].as_array().unwrap().iter().map(|leg| (leg["target"].to_string(), leg["shard"].to_string())).collect();
+        keys.sort_unstable();
+        assert_eq!(keys, [("\"t\"".to_owned(), "\"1/2\"".to_owned()), ("\"t\"".to_owned(), "\"2/2\"".to_owned())], "{told:#}");
+        world.run(["report", out, "--gate"]).expect(1);
+    }
+    assert_eq!(std::fs::read_dir(world.join("folder")).unwrap().count(), 2);
+}
+
+#[test]
+fn what_out_names_is_never_taken_away_unless_it_is_a_file() {
+    let world = World::with(&[("a.sh", "exit 0")]);
+    world.run(["run", "a.sh", "--", "sh"]).expect(0);
+    world.write("real/tested.json", "{}");
+    std::os::unix::fs::symlink("real/tested.json", world.join("link")).unwrap();
+    world.run(["report", "--format", "tested-versions", "--out", "link"]).expect(0);
+    assert!(std::fs::symlink_metadata(world.join("link")).unwrap().is_symlink());
+    world.run(["report", "--format", "json", "--out", "link"]).expect(0);
+    assert!(world.read("real/tested.json").contains("\"legs\""));
+    // The link to one's own output, in a folder of this test's own.
+    std::os::unix::fs::symlink("/proc/self/fd/1", world.join("stdout")).unwrap();
+    if cfg!(target_os = "linux") {
+        let ran = world.run(["report", "--format", "json", "--out", "stdout"]);
+        ran.expect(0);
+        assert!(ran.out().starts_with('{') && std::fs::symlink_metadata(world.join("stdout")).unwrap().is_symlink());
+    }
+    // The device that is always full, made here: never the real one.
+    let made = std::process::Command::new("mknod").args(["full", "c", "1", "7"]).current_dir(world.path()).output();
+    if !cfg!(target_os = "linux") || !made.is_ok_and(|made| made.status.success()) {
+        eprintln!("SKIPPED: no device can be made here");
+        return;
+    }
+    for format in ["json", "tested-versions"] {
+        let ran = world.run(["report", "--format", format, "--out", "full"]);
+        ran.expect(2).one_error("full: ");
+        let kind =
+            std::os::unix::fs::FileTypeExt::is_char_device(&std::fs::symlink_metadata(world.join("full")).unwrap().file_type());
+        assert!(kind, "{format}: the device is still one");
+    }
 }

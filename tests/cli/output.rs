@@ -87,7 +87,7 @@ fn a_held_pipe_is_drained_for_two_seconds_and_its_holder_is_named() {
 fn masked_values_are_in_no_evidence() {
     let world = World::with(&[(
         "s.sh",
-        "echo \"$PW $MY_API_KEY\"; printf %s \"$PW\" | base64; echo '::add-mask::runtimesecret'; echo 'again runtimesecret'; sh -c 'sleep 1000; : hunter2hunter2' & sleep 1000",
+        "echo \"$PW $MY_API_KEY\"; printf %s \"$PW\" | base64; echo '::add-mask::runtimesecret'; echo 'again runtimesecret'; echo 'at 10:00 ##[add-mask]oldersecret'; echo 'again oldersecret'; sh -c 'sleep 1000; : hunter2hunter2' & sleep 1000",
     )]);
     let mut command = world.ledger(["run", "--cap", "1", "--sink", &world.sink(), "s.sh", "--", "sh"]);
     command.env("LEDGER_MASK", "PW").env("PW", "hunter2hunter2").env("MY_API_KEY", "topsecretkey99");
@@ -96,7 +96,7 @@ fn masked_values_are_in_no_evidence() {
     assert!(ran.out().contains("hunter2hunter2 topsecretkey99"), "output passes unchanged");
     let leg = world.leg();
     assert_eq!(file(&leg, "s.sh")["outcome"], "file-watchdog-timeout", "{leg:#}");
-    for secret in ["hunter2hunter2", "topsecretkey99", "runtimesecret", "aHVudGVyMmh1bnRlcj"] {
+    for secret in ["hunter2hunter2", "topsecretkey99", "runtimesecret", "oldersecret", "aHVudGVyMmh1bnRlcj"] {
         for place in [".ledger", "sink"] {
             let found = Command::new("grep").args(["-rla", secret, place]).current_dir(world.path()).output().unwrap();
             assert_eq!(String::from_utf8_lossy(&found.stdout), "", "{secret} is in {place}");

@@ -90,6 +90,18 @@ fn a_required_sink_that_is_silent_leaves_no_leg_behind() {
 }
 
 #[test]
+fn a_sink_that_is_given_twice_is_written_once() {
+    let world = World::with(SUITE);
+    let (sink, same) = (world.sink(), format!("{}/", world.sink()));
+    let ran = world.run(["run", "--sink", &sink, "--sink", &same, "--sink", &sink, "exec.test.sh", "--", "sh"]);
+    ran.expect(0);
+    assert_eq!(ran.stderr.matches("is given more than once; it is written once").count(), 2, "{}", ran.stderr);
+    let leg = world.leg();
+    assert_eq!(leg["sinks"].as_array().unwrap().len(), 1, "{leg:#}");
+    assert_eq!((&leg["sinks"][0]["unsent"], &leg["sinks"][0]["degraded"]), (&0.into(), &false.into()));
+}
+
+#[test]
 fn sources_that_say_nothing_are_exit_2() {
     let world = World::new();
     world.write("garbage.db", "no database at all");
