@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::{Failure, World, print};
 use crate::core::moment::Moment;
-use crate::core::slot::{PoolName, PoolView, PoolsDocument, holders, is_black_hole, standing};
+use crate::core::slot::{PoolName, PoolView, PoolsDocument, damaged, holders, is_black_hole, standing};
 use crate::host::clock;
 use crate::host::slots::{Pools, SlotError};
 use crate::run;
@@ -73,6 +73,9 @@ fn status(args: &StatusArgs, world: &World) -> Result<i32, Failure> {
     };
     let now = clock::now();
     let views = found.iter().map(|pool| pool.look(now)).collect::<Result<Vec<PoolView>, SlotError>>().map_err(Failure::usage)?;
+    for pool in views.iter().filter(|pool| pool.is_damaged) {
+        eprintln!("ledger: warning: {}", damaged(&pool.name));
+    }
     if args.json {
         let document = serde_json::to_string_pretty(&PoolsDocument::of(&views)).expect("plain data with string keys");
         print(&format!("{document}\n"))?;

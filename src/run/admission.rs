@@ -64,7 +64,11 @@ async fn wait(session: &mut Session, queue: &mut Queue) -> Option<Held> {
         if session.state.must_stop() || budget_is_spent(session, now) {
             return None;
         }
-        pause = match queue.look(now) {
+        let look = queue.look(now);
+        if let Some(news) = queue.news() {
+            session.console.say(format!("ledger: warning: {news}"));
+        }
+        pause = match look {
             Look::Taken(held) => return Some(held),
             Look::Rest(pause) => pause,
             Look::Say(text, view, pause) => {

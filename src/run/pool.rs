@@ -128,7 +128,11 @@ impl Errand {
                 _ => {}
             }
             let now = clock::now();
-            pause = match queue.look(now) {
+            let look = queue.look(now);
+            if let Some(news) = queue.news() {
+                self.say(format!("warning: {news}"));
+            }
+            pause = match look {
                 Look::Taken(held) => {
                     let waited = queue.waited(now);
                     self.say(format!("slot {} of pool '{}' is held after {waited}", held.number(), self.settings.pool.name));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::RunError;
 use crate::core::moment::{Moment, Secs};
-use crate::core::slot::{Due, Pacing, Party, PoolView, waiting};
+use crate::core::slot::{Due, Pacing, Party, PoolView, mended, waiting};
 use crate::host::identity;
 use crate::host::slots::{Attempt, Claim, Held, Pools, Waiting};
 use crate::settings::PoolSettings;
@@ -23,6 +23,7 @@ pub struct Queue {
     pacing: Pacing,
     began: Moment,
     busy_since: Option<Moment>,
+    states_capacity: bool,
 }
 
 /// What came of a look.
@@ -39,7 +40,8 @@ impl Queue {
     pub fn open(settings: &PoolSettings, party: Party, now: Moment) -> Result<Self, RunError> {
         let pool = Pools::at(settings.folder.clone()).open(&settings.name, settings.slots)?;
         let waiting = Waiting::new(pool, Claim { party, capacity: settings.slots });
-        Ok(Self { waiting, pacing: Pacing::default(), began: now, busy_since: None })
+        let states_capacity = settings.slots.is_some();
+        Ok(Self { waiting, pacing: Pacing::default(), began: now, busy_since: None, states_capacity })
     }
 
     pub fn pool_name(&self) -> &str {
@@ -48,6 +50,12 @@ impl Queue {
 
     pub fn waited(&self, now: Moment) -> Secs {
         now.since(self.began)
+    }
+
+    /// What happened to the pool's record on the way, once.
+    pub fn news(&mut self) -> Option<String> {
+        let capacity = self.waiting.take_mended()?;
+        Some(mended(self.pool_name(), capacity, self.states_capacity))
     }
 
     pub fn look(&mut self, now: Moment) -> Look {

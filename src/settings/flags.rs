@@ -264,8 +264,8 @@ pub struct RunFlags {
     #[arg(long, value_name = "NAME", help_heading = "Slots")]
     pub pool: Option<String>,
 
-    /// Capacity of the pool
-    #[arg(long, value_name = "N", requires = "pool", help_heading = "Slots")]
+    /// Capacity of the pool that --pool or [run] pool names
+    #[arg(long, value_name = "N", help_heading = "Slots")]
     pub slots: Option<u32>,
 
     /// Mechanisms of owning a tree that are switched off, for tests of the others

@@ -210,9 +210,17 @@ pub fn resolve_run(flags: RunFlags, env: &Environment, folder: &Path, now: Momen
         resume: flags.resume,
         min_evidence: min_evidence(flags.min_evidence.or(of_file.min_evidence))?,
         classify,
-        pool: match flags.pool.or(of_file.pool) {
-            Some(name) => Some(super::pools::pool(&name, flags.slots.or(of_file.slots), env)?),
-            None => None,
+        pool: match (flags.pool.or(of_file.pool), flags.slots.or(of_file.slots)) {
+            (Some(name), slots) => Some(super::pools::pool(&name, slots, env)?),
+            // Whoever states a capacity means to share something; to run without a slot would be a silent surprise.
+            (None, Some(slots)) => {
+                return Err(bad(
+                    "--slots",
+                    &slots.to_string(),
+                    "slots of which pool? Add --pool NAME, or pool = \"NAME\" to [run] in ledger.toml",
+                ));
+            }
+            (None, None) => None,
         },
         without_mechanism: flags.without_mechanism,
         dry_run: flags.dry_run,
@@ -470,6 +478,27 @@ mod tests {
         }
         assert!("NaN".parse::<super::super::DurationArg>().is_err());
         assert!(resolve("[run]\nfile = 1\n", &env, |_| {}).unwrap_err().contains("unknown field"));
+    }
+
+    #[test]
+    fn a_pool_and_its_slots_may_be_said_in_different_places_and_slots_alone_are_refused() {
+        let env = Environment::of([("HOME", "/h")]);
+        let with = |toml: &str, pool: Option<&str>, slots: Option<u32>| {
+            let settings = resolve(&format!("[run]\nfiles = [\"*.sh\"]\n{toml}"), &env, |flags| {
+                flags.pool = pool.map(str::to_owned);
+                flags.slots = slots;
+            })?;
+            Ok::<_, String>(settings.pool.map(|pool| (pool.name.as_str().to_owned(), pool.slots)))
+        };
+        let tp = |slots| Ok(Some(("tp".to_owned(), slots)));
+        assert_eq!(with("pool = \"tp\"", None, Some(2)), tp(Some(2)));
+        assert_eq!(with("slots = 2", Some("tp"), None), tp(Some(2)));
+        assert_eq!(with("pool = \"tp\"\nslots = 3", None, Some(2)), tp(Some(2)));
+        assert_eq!(with("pool = \"tp\"", None, None), tp(None));
+        assert_eq!(with("", None, None), Ok(None));
+        for alone in [with("slots = 2", None, None), with("", None, Some(2))] {
+            assert!(alone.clone().is_err_and(|error| error.contains("--slots 2: slots of which pool?")), "{alone:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 
@@ -63,6 +63,13 @@ impl Host {
         let running = self.start(&["pool", "run", "--pool", "vm", "--run-id", name, "--", "sh", "-c", &script]);
         self.until("it waits", |pool| pool["waiting"].as_u64() > Some(before));
         running
+    }
+
+    /// A file of pool `vm`.
+    fn record(&self, name: &str) -> PathBuf {
+        let pools = fs::read_dir(self.path("state/ledger/pools")).unwrap().map(|entry| entry.unwrap().path());
+        let mut vm = pools.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("vm-"));
+        vm.next().unwrap().join(name)
     }
 
     fn touch(&self, name: &str) {
@@ -179,6 +186,64 @@ fn a_destroy_that_fails_or_hangs_puts_the_slot_away_for_everybody_to_see() {
         assert_eq!(next.status.code(), Some(0));
         assert!(said(&next).contains("1 in quarantine") && said(&next).contains(reason), "{}", said(&next));
         assert_eq!(host.health(), 0);
+    }
+}
+
+/// A record that nobody can read ends all the same: its file says since when it stands.
+#[test]
+fn a_quarantine_whose_record_is_damaged_ends_too() {
+    let host = Host::new();
+    let boot = ["pool", "run", "--pool", "vm", "--slots", "1", "--destroy", "exit 3", "--quarantine", "2h", "--", "false"];
+    assert_eq!(host.run(&boot).status.code(), Some(1));
+    let record = host.record("slot-0001.kept");
+    let written_at = |when: SystemTime| {
+        fs::write(&record, "").unwrap();
+        fs::File::options().write(true).open(&record).unwrap().set_modified(when).unwrap();
+    };
+    let now = SystemTime::now();
+    written_at(now - Duration::from_secs(600));
+    let first = host.pool();
+    let expires = &first["quarantines"][0]["expires"];
+    assert!(expires.is_string() && first["quarantines"][0]["reason"] == "its record cannot be read", "{first:#}");
+    assert_eq!(&host.pool()["quarantines"][0]["expires"], expires, "each look counts anew");
+    let text = String::from_utf8_lossy(&host.run(&["pool", "status"]).stdout).into_owned();
+    assert!(text.contains("in quarantine for 19m") || text.contains("in quarantine for 20m"), "{text}");
+    // A clock that ran ahead keeps nobody out for longer.
+    written_at(now + Duration::from_secs(100_000));
+    assert!(String::from_utf8_lossy(&host.run(&["pool", "status"]).stdout).contains("in quarantine for 30m"));
+    written_at(now - Duration::from_secs(1801));
+    assert_eq!((host.pool()["quarantined"].as_u64(), host.health()), (Some(0), 0));
+    let next = host.run(&["pool", "run", "--pool", "vm", "--", "true"]);
+    assert!(next.status.code() == Some(0) && !said(&next).contains("waiting"), "{}", said(&next));
+    assert!(!record.exists());
+}
+
+/// The locks are the pool. A damaged record costs the capacity and nothing else, and everybody is told.
+#[test]
+fn a_damaged_record_hides_no_pool() {
+    let host = Host::new();
+    let boot = ["pool", "run", "--pool", "vm", "--slots", "2", "--destroy", "exit 3", "--", "false"];
+    assert_eq!(host.run(&boot).status.code(), Some(1));
+    let damages: [&dyn Fn(&Path); 2] = [&|record| fs::write(record, "xx").unwrap(), &|record| fs::remove_file(record).unwrap()];
+    for damage in damages {
+        damage(&host.record("pool.json"));
+        for args in [["pool", "status"].as_slice(), &["pool", "status", "--pool", "vm"]] {
+            let status = host.run(args);
+            let text = String::from_utf8_lossy(&status.stdout).into_owned();
+            assert!(text.contains("pool 'vm': 0 of 1 held, 1 in quarantine"), "{text} {}", said(&status));
+            assert!(said(&status).contains("warning: the record of pool 'vm' (pool.json) is damaged"), "{}", said(&status));
+            assert_eq!(status.status.code(), Some(1), "nothing goes in as long as nobody states a capacity");
+        }
+        let pool = host.pool();
+        assert_eq!((&pool["damaged"], &pool["quarantined"]), (&true.into(), &1.into()), "{pool:#}");
+        let next = host.run(&["pool", "run", "--pool", "vm", "--slots", "2", "--", "true"]);
+        assert_eq!(next.status.code(), Some(0));
+        let told = "warning: the record of pool 'vm' was damaged and is written anew, with 2 slots";
+        assert!(said(&next).contains(told), "{}", said(&next));
+        let pool = host.pool();
+        assert_eq!((&pool["damaged"], &pool["capacity"], host.health()), (&false.into(), &2.into(), 0), "{pool:#}");
+        let again = host.run(&["pool", "run", "--pool", "vm", "--", "true"]);
+        assert!(!said(&again).contains("damaged"), "{}", said(&again));
     }
 }
 

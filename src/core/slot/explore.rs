@@ -209,6 +209,7 @@ impl<M: Machine> World<M> {
         PoolView {
             name: String::new(),
             capacity: u32::from(self.capacity),
+            is_damaged: false,
             slots: self.locks.iter().enumerate().map(slot).collect(),
             waiters: self.waiting().enumerate().map(waiter).collect(),
         }

@@ -34,7 +34,7 @@ pub use name::{PoolName, PoolNameError};
 pub use pacing::{Due, Pacing};
 pub use quarantine::{Quarantine, Standing};
 pub use status::{PoolRow, PoolsDocument, is_black_hole};
-pub use words::{holders, standing, waiting};
+pub use words::{damaged, holders, mended, standing, waiting};
 
 use super::moment::Wall;
 use super::process::ProcessId;
@@ -88,6 +88,8 @@ pub struct Waiter {
 pub struct PoolView {
     pub name: String,
     pub capacity: u32,
+    /// The record that states the capacity cannot be read; whoever takes a slot next writes it anew.
+    pub is_damaged: bool,
     /// Slots that were ever used, in order; also those above a capacity that has shrunk.
     pub slots: Vec<Slot>,
     /// Live waiters, in the order of their tickets.

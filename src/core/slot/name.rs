@@ -32,6 +32,12 @@ impl PoolName {
         let digest = Digest::of(self.0.as_bytes());
         format!("{shown}-{}", digest.0.get(..12).unwrap_or_default())
     }
+
+    /// The name that a folder was made of, where the folder still shows it whole; else the folder's own name, which at least points there.
+    pub fn of_folder(folder: &str) -> String {
+        let shown = folder.rsplit_once('-').and_then(|(shown, _)| shown.parse::<Self>().ok());
+        shown.filter(|name| name.folder() == folder).map_or_else(|| folder.to_owned(), |name| name.0)
+    }
 }
 
 impl FromStr for PoolName {
@@ -49,5 +55,23 @@ impl FromStr for PoolName {
 impl fmt::Display for PoolName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_gives_its_name_back_where_it_shows_it_whole() {
+        for name in ["g", "mac-mini_2", "a-b-c"] {
+            let pool: PoolName = name.parse().expect("a name");
+            assert_eq!(PoolName::of_folder(&pool.folder()), name);
+        }
+        for name in ["a b", "MAC", "a/b"] {
+            let folder = name.parse::<PoolName>().expect("a name").folder();
+            assert_eq!(PoolName::of_folder(&folder), folder);
+        }
+        assert_eq!(PoolName::of_folder("nonsense"), "nonsense");
     }
 }

@@ -29,6 +29,8 @@ pub struct PoolRow {
     pub quarantines: Vec<QuarantineRow>,
     /// Everything is held or kept, and nothing tracked runs: this host admits nothing and looks idle.
     pub black_hole: bool,
+    /// The pool's record cannot be read: its capacity is taken as 1 until the next run states one.
+    pub damaged: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -70,6 +72,7 @@ impl PoolRow {
             waiters: pool.waiters.iter().map(|waiter| row_of(waiter.party.as_ref(), waiter.is_stalled)).collect(),
             quarantines: pool.slots.iter().filter_map(quarantine).collect(),
             black_hole: is_black_hole(pool),
+            damaged: pool.is_damaged,
         }
     }
 }

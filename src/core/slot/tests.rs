@@ -233,6 +233,7 @@ fn a_black_hole_is_told_from_a_busy_pool() {
     let pool = |slots: Vec<(Option<Holder>, Option<Quarantine>)>| PoolView {
         name: "vm".to_owned(),
         capacity: 2,
+        is_damaged: false,
         slots: (1..).zip(slots).map(|(number, (holder, quarantine))| Slot { number, holder, quarantine }).collect(),
         waiters: Vec::new(),
     };

@@ -24,6 +24,21 @@ pub fn standing(pool: &PoolView) -> String {
     format!("{} of {} held{kept}", pool.held(), pool.capacity)
 }
 
+/// For one who looks at a pool whose record is damaged.
+pub fn damaged(pool: &str) -> String {
+    format!(
+        "the record of pool '{pool}' (pool.json) is damaged: its capacity is not known and is taken as 1; the next `ledger pool run --pool \
+         NAME --slots N` writes it anew"
+    )
+}
+
+/// For one who has written it anew.
+pub fn mended(pool: &str, capacity: u32, stated: bool) -> String {
+    let next = if stated { "" } else { "; say --slots N if it has more" };
+    let slots = if capacity == 1 { "slot" } else { "slots" };
+    format!("the record of pool '{pool}' was damaged and is written anew, with {capacity} {slots}{next}")
+}
+
 /// One line for each slot that is not free.
 pub fn holders(pool: &PoolView, now: Wall) -> Vec<String> {
     pool.slots.iter().filter_map(|slot| line(slot, now)).collect()

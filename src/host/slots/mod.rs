@@ -98,7 +98,28 @@ impl Pools {
 
     pub fn find(&self, name: &PoolName) -> Result<Pool, SlotError> {
         let missing = || SlotError::NoPool { name: name.as_str().to_owned(), folder: self.root.clone() };
-        Pool::found(self.root.join(name.folder())).ok_or_else(missing)
+        let found = Pool::found(self.root.join(name.folder())).ok_or_else(missing)?;
+        // No two names have one folder, so this one's name is known without its record.
+        Ok(Pool { name: name.as_str().to_owned(), ..found })
+    }
+}
+
+/// What a pool's record says.
+#[derive(Debug, PartialEq)]
+enum Stated {
+    Whole(records::PoolRecord),
+    /// It cannot be read, or it is gone while locks are there.
+    Damaged,
+    /// Nobody has used the pool yet.
+    Missing,
+}
+
+impl Stated {
+    fn capacity(&self) -> Option<u32> {
+        match self {
+            Stated::Whole(stated) => Some(stated.capacity),
+            Stated::Damaged | Stated::Missing => None,
+        }
     }
 }
 
@@ -109,9 +130,32 @@ pub struct Pool {
 }
 
 impl Pool {
+    /// The record is read for the name only: where it is damaged, or gone while locks are there, the folder still is a pool.
     fn found(folder: PathBuf) -> Option<Self> {
-        let stated = records::read::<records::PoolRecord>(&folder.join("pool.json"))?;
-        Some(Self { name: records::harmless(&stated.name), folder })
+        let pool = Self { name: String::new(), folder };
+        let name = match pool.stated() {
+            Stated::Whole(stated) => records::harmless(&stated.name),
+            Stated::Missing => return None,
+            Stated::Damaged => PoolName::of_folder(pool.folder.file_name()?.to_str()?),
+        };
+        Some(Self { name, ..pool })
+    }
+
+    fn stated(&self) -> Stated {
+        let path = self.folder.join("pool.json");
+        match records::read::<records::PoolRecord>(&path) {
+            Some(stated) => Stated::Whole(stated),
+            None if path.symlink_metadata().is_ok() || self.was_used() => Stated::Damaged,
+            None => Stated::Missing,
+        }
+    }
+
+    /// The pool's record is written before the first of these is made.
+    fn was_used(&self) -> bool {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .any(|name| name.starts_with("slot-") || name.starts_with("wait-"))
     }
 
     pub fn name(&self) -> &str {

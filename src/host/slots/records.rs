@@ -16,7 +16,7 @@ const VERSION: u32 = 1;
 const MOST_BYTES: u64 = 16 * 1024;
 const MOST_CHARS: usize = 300;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct PoolRecord {
     pub v: u32,
     pub name: String,

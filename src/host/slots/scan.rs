@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use super::records::{self, Flush, PartyRecord, PoolRecord, QuarantineRecord};
-use super::{Pool, STALLED, SlotError, system};
-use crate::core::moment::{Moment, Secs};
+use super::records::{self, Flush, PartyRecord, QuarantineRecord};
+use super::{Pool, STALLED, SlotError, Stated, system};
+use crate::core::moment::{Moment, Secs, Wall};
 use crate::core::slot::{Holder, MOST_SLOTS, PoolView, Quarantine, Slot, Standing, Waiter};
 use crate::host::process;
 
@@ -21,9 +21,10 @@ enum Probed {
 impl Pool {
     /// Looks and changes nothing.
     pub(super) fn scan(&self, now: Moment) -> Result<PoolView, SlotError> {
-        let stated = records::read::<PoolRecord>(&self.folder.join("pool.json"));
-        let capacity = stated.map_or(1, |pool| pool.capacity.clamp(1, MOST_SLOTS));
-        let mut view = PoolView { name: self.name.clone(), capacity, slots: Vec::new(), waiters: Vec::new() };
+        let stated = self.stated();
+        let is_damaged = stated == Stated::Damaged;
+        let capacity = stated.capacity().map_or(1, |capacity| capacity.clamp(1, MOST_SLOTS));
+        let mut view = PoolView { name: self.name.clone(), capacity, is_damaged, slots: Vec::new(), waiters: Vec::new() };
         for name in self.names()? {
             if let Some(number) = numbered::<u32>(&name, "slot-", ".lock") {
                 view.slots.push(self.slot(number, now)?);
@@ -86,16 +87,9 @@ impl Pool {
     fn quarantine(&self, number: u32, now: Moment) -> Option<Quarantine> {
         let path = self.slot_path(number, "kept");
         let Some(record) = records::read::<QuarantineRecord>(&path) else {
-            // A record that cannot be read still says that the slot was kept.
-            let unread = || Quarantine::begin("its record cannot be read".to_owned(), now.wall, UNREADABLE_STANDS);
-            return path.symlink_metadata().is_ok().then(unread);
+            return standing(unreadable(&path, now.wall)?, now.wall);
         };
-        let kept = record.quarantine();
-        match kept.standing(now.wall) {
-            Standing::Stands => Some(kept),
-            Standing::Rebased(anew) => Some(anew),
-            Standing::Expired => None,
-        }
+        standing(record.quarantine(), now.wall)
     }
 
     /// A waiter whose lock is free is dead, whatever its record says.
@@ -108,6 +102,21 @@ impl Pool {
         let is_stalled = now.mono_ms.saturating_sub(looked) > STALLED.millis();
         Ok(Some(Waiter { ticket, party: record.map(|record| record.party()), is_stalled }))
     }
+}
+
+fn standing(kept: Quarantine, now: Wall) -> Option<Quarantine> {
+    match kept.standing(now) {
+        Standing::Stands => Some(kept),
+        Standing::Rebased(anew) => Some(anew),
+        Standing::Expired => None,
+    }
+}
+
+/// A record that cannot be read still says that the slot was kept, and its file says since when: counted from the look, it would never end.
+fn unreadable(path: &Path, now: Wall) -> Option<Quarantine> {
+    let written = path.symlink_metadata().ok()?.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    let written = written.and_then(|since| i64::try_from(since.as_millis()).ok()).map_or(now, Wall);
+    Some(Quarantine::begin("its record cannot be read".to_owned(), written.min(now), UNREADABLE_STANDS))
 }
 
 /// Whether anybody holds this lock. A shared lock for a moment disturbs no other probe, and an admission is kept out by the gate.

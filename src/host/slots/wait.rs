@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::hold::{Held, Signature};
 use super::records::{self, Flush, PartyRecord, PoolRecord};
-use super::{Pool, SlotError, Tried, try_lock};
+use super::{Pool, SlotError, Stated, Tried, try_lock};
 use crate::core::moment::{Moment, Secs};
 use crate::core::slot::{Admission, Party, PoolView, admit};
 
@@ -37,6 +37,7 @@ pub struct Waiting {
     claim: Claim,
     place: Option<Place>,
     stated: bool,
+    mended: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -51,7 +52,7 @@ struct Place {
 
 impl Waiting {
     pub fn new(pool: Pool, claim: Claim) -> Self {
-        Self { pool, claim, place: None, stated: false }
+        Self { pool, claim, place: None, stated: false, mended: None }
     }
 
     pub fn pool(&self) -> &Pool {
@@ -61,6 +62,11 @@ impl Waiting {
     /// `None` until it has looked once and not been let in.
     pub fn ticket(&self) -> Option<u64> {
         self.place.as_ref().map(|place| place.ticket)
+    }
+
+    /// The capacity that was written where the pool's record was damaged; told once.
+    pub fn take_mended(&mut self) -> Option<u32> {
+        self.mended.take()
     }
 
     /// Looks once, and takes a slot if one is due. Never waits.
@@ -95,14 +101,19 @@ impl Waiting {
     }
 
     fn state_capacity(&mut self) -> Result<(), SlotError> {
-        if self.stated {
+        let stated = self.pool.stated();
+        // A record that was damaged since is written anew by whoever looks next.
+        if self.stated && stated != Stated::Damaged {
             return Ok(());
         }
         let path = self.pool.folder.join("pool.json");
-        let old = records::read::<PoolRecord>(&path).map(|pool| pool.capacity);
+        let old = stated.capacity();
         let capacity = self.claim.capacity.or(old).unwrap_or(1);
         if old != Some(capacity) {
             records::write(&path, &PoolRecord::new(&self.pool.name, capacity), Flush::ToDisk)?;
+        }
+        if stated == Stated::Damaged {
+            self.mended = Some(capacity);
         }
         self.stated = true;
         Ok(())
