@@ -6,12 +6,15 @@ use clap::Args;
 
 use super::{Failure, print};
 use crate::core::outcome::Cleanup;
-use crate::core::process::Leftover;
+use crate::core::pattern::Patterns;
 use crate::report::words;
+use crate::source::aftermath::By;
 use crate::source::recovery::{Which, dead_legs};
 use crate::store::LedgerFolder;
 
 /// Kill what dead runs of this machine left behind, found by recorded identity and token, never by name
+///
+/// What a dead run spared with --allow-leftover is left alone. What is killed is on the leg's record from then on: `ledger report` names it.
 #[derive(Debug, Args)]
 pub struct ReapArgs {
     /// Say what would be killed, and kill nothing
@@ -37,13 +40,20 @@ pub fn run(args: &ReapArgs) -> Result<i32, Failure> {
     let mut worst = 0;
     let mut documents = Vec::new();
     for leg in &legs {
-        let (cleanup, leftovers) = if args.dry_run { (None, leg.alive()) } else { reaped(leg.reap()) };
+        let mut sentence = leg.sentence();
+        let (cleanup, leftovers) = if args.dry_run {
+            (None, leg.alive())
+        } else {
+            let swept = leg.reap(&Patterns::default(), By::Reap);
+            sentence.push_str(&leg.outcome(swept.as_ref()));
+            swept.map_or((None, Vec::new()), |swept| (Some(swept.cleanup), swept.leftovers))
+        };
         if matches!(cleanup, Some(Cleanup::Dirty | Cleanup::Unknown)) {
             worst = EXIT_DIRTY;
         }
-        documents.push(serde_json::json!({ "leg": leg.sentence(), "cleanup": cleanup, "leftovers": leftovers }));
+        documents.push(serde_json::json!({ "leg": sentence, "cleanup": cleanup, "leftovers": leftovers }));
         if !args.json {
-            print(&format!("{}\n", leg.sentence()))?;
+            print(&format!("{sentence}\n"))?;
             for leftover in &leftovers {
                 print(&format!("  {}\n", words::leftover(leftover)))?;
             }
@@ -56,8 +66,4 @@ pub fn run(args: &ReapArgs) -> Result<i32, Failure> {
         print("no dead run has left anything here\n")?;
     }
     Ok(worst)
-}
-
-fn reaped(result: Option<(Cleanup, Vec<Leftover>)>) -> (Option<Cleanup>, Vec<Leftover>) {
-    result.map_or((None, Vec::new()), |(cleanup, leftovers)| (Some(cleanup), leftovers))
 }

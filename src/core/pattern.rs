@@ -37,6 +37,11 @@ impl Patterns {
         self.0.is_empty()
     }
 
+    /// What either of the two matches.
+    pub fn or(&self, other: &Patterns) -> Patterns {
+        Self(self.0.iter().chain(&other.0).cloned().collect())
+    }
+
     /// `--reap-match`: the base name of the executable, or of argv[0] only where the executable is unknown. An editor with
     /// `qemu-system` among its arguments is no virtual machine.
     pub fn match_program(&self, name: ProgramName<'_>) -> bool {

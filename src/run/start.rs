@@ -26,6 +26,7 @@ use crate::report::check_run;
 use crate::report::style::Style;
 use crate::settings::RunSettings;
 use crate::sink::{self, Backend, Patience, SinkContext};
+use crate::source::aftermath;
 use crate::source::recovery::{self, Recovered};
 use crate::store::{LedgerFolder, Writer, WriterOptions, private};
 
@@ -60,15 +61,16 @@ pub async fn begin(mut settings: RunSettings, mut plan: Plan, style: Style) -> R
     plan.warnings.extend(doubles);
     let folder = LedgerFolder::create(&settings.ledger)?;
     private::make_folders(&settings.logs).map_err(|error| RunError::Logs { path: settings.logs.clone(), error })?;
-    let Recovered { told: recovered, unreadable } = recovery::recover(&folder).await.map_err(RunError::History)?;
+    let Recovered { told: recovered, unreadable } =
+        recovery::recover(&folder, &settings.allow_leftover).await.map_err(RunError::History)?;
     for error in &unreadable {
         console.say(format!("ledger: warning: a ledger of an earlier run cannot be read and is left alone: {error}"));
     }
     let now = clock::now();
     let writer = Writer::create(&folder, leg.clone(), epoch.clone(), now.wall, WriterOptions::default())?;
-    let obituary = recovery::obituary(writer.path());
+    let obituary = aftermath::obituary(writer.path());
     // Without it a death goes unrecorded, and nothing else is lost.
-    if let Err(error) = private::create_file(&obituary) {
+    if let Err(error) = aftermath::begin(&obituary, &settings.allow_leftover) {
         tracing::debug!(path = %obituary.display(), %error, "no obituary can be written");
     }
     let book = Book::new(writer, backends, settings.heartbeat).map_err(system("the sinks cannot start"))?;

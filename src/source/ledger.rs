@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::aftermath::Aftermath;
 use super::{Evidence, Found};
 use crate::core::classify::{Trace, Writer};
 use crate::core::event::{Envelope, HostInfo};
@@ -33,6 +34,9 @@ fn evidence_of(path: &Path, found: &mut Found) -> Result<Option<Evidence>, Store
     };
     let mut row = leg.row();
     row.source = Some(path.display().to_string());
+    if !leg.is_over() {
+        Aftermath::of(path).add_to(&mut row);
+    }
     let writer = writer(alive, &leg);
     let trace = if damaged { Trace::Damaged { after: leg.head.seq } } else { Trace::Ledger };
     Ok(Some(Evidence { row, trace, writer, resumes: leg.started.resumes.clone() }))

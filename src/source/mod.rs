@@ -6,6 +6,7 @@
 //!
 //! This layer reads files and databases and asks the layers below; it decides nothing about a leg: that is `core::classify`.
 
+pub mod aftermath;
 pub mod archive;
 pub mod assemble;
 pub mod ci_data;

@@ -1,95 +1,122 @@
 //! Legs whose writers died on this machine: what is left of their trees is ended, and they are said aloud at the next start.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use super::aftermath::{self, Aftermath, By, Deed, named, parted};
 use super::ledger::{self, Unfinished};
 use crate::core::classify::Writer;
 use crate::core::ids::base_name;
 use crate::core::moment::Secs;
 use crate::core::outcome::Cleanup;
-use crate::core::process::{Leftover, Swept};
+use crate::core::pattern::Patterns;
+use crate::core::process::{Fate, Leftover, Swept};
 use crate::core::stop::StopOrder;
+use crate::host::clock;
 use crate::host::reap::{Hurry, dead};
-use crate::store::{LedgerFolder, StoreError, private};
+use crate::store::{LedgerFolder, StoreError};
 
 /// What is left of a dead run is nobody's any more; it gets a short grace.
 const GRACE: Secs = Secs::from_secs(1);
-
-/// An obituary is one line about at most a hundred leftovers.
-const OBITUARY_MAX: usize = 1 << 20;
-
-/// Where the owners of a leg's files write down what they swept if their ledger dies.
-pub fn obituary(database: &Path) -> PathBuf {
-    database.with_extension("obituary")
-}
 
 /// A leg of a dead writer.
 pub struct DeadLeg {
     pub database: PathBuf,
     unfinished: Unfinished,
+    aftermath: Aftermath,
 }
 
 impl DeadLeg {
     /// Processes of it that still live. Empty on another boot: numbers of another boot mean nothing.
     pub fn alive(&self) -> Vec<Leftover> {
-        self.dead_run().map(|run| dead::find(&run)).unwrap_or_default()
+        self.dead_run(&Patterns::default()).map(|run| dead::find(&run)).unwrap_or_default()
     }
 
-    /// Ends what still lives. `None` where there is nothing that could be looked for.
-    pub fn reap(&self) -> Option<(Cleanup, Vec<Leftover>)> {
-        let swept = dead::sweep(&self.dead_run()?, StopOrder::ask(GRACE), Hurry::default());
-        Some((swept.cleanup, swept.leftovers))
+    /// Ends what still lives and neither the dead run nor `allow_leftover` spares, and puts it on the leg's record. `None` where there
+    /// is nothing that could be looked for.
+    pub fn reap(&self, allow_leftover: &Patterns, by: By) -> Option<Swept> {
+        let swept = self.dead_run(allow_leftover).map(|run| dead::sweep(&run, StopOrder::ask(GRACE), Hurry::default()));
+        // What was spared before is no news.
+        let known = self.aftermath.spared();
+        let is_news = |left: &Leftover| left.fate != Fate::Allowed || !known.contains(&left.pid);
+        let news = swept.as_ref().filter(|swept| swept.leftovers.iter().any(is_news));
+        aftermath::note(&self.database, news.map(|swept| Deed::new(clock::now().wall, by, swept)).as_ref());
+        swept
     }
 
-    fn dead_run(&self) -> Option<dead::DeadRun> {
-        let mark = self.unfinished.leg.mark().filter(|_| self.unfinished.writer == Writer::Dead)?;
-        Some(dead::DeadRun { token: mark.token.clone(), owner: mark.owner, leader: None })
+    fn dead_run(&self, allow_leftover: &Patterns) -> Option<dead::DeadRun> {
+        let leg = &self.unfinished.leg;
+        let mark = leg.mark().filter(|_| self.unfinished.writer == Writer::Dead)?;
+        let mut spared = self.aftermath.spared();
+        // Between two files the newest record is of the very file that the mark is of.
+        let newest = leg.files().last().filter(|_| leg.current().is_none());
+        let by_record = newest.into_iter().flat_map(|file| &file.leftovers).filter(|left| left.fate == Fate::Allowed);
+        spared.extend(by_record.map(|left| left.pid));
+        Some(dead::DeadRun {
+            token: mark.token.clone(),
+            owner: mark.owner,
+            leader: None,
+            allow_leftover: self.aftermath.allow_leftover.or(allow_leftover),
+            spared,
+        })
     }
 
+    /// What is known of it and of what its owner did.
     pub fn sentence(&self) -> String {
         let leg = &self.unfinished.leg;
         let at = leg.current().map_or(String::new(), |at| format!(" in {}", at.file));
         format!(
-            "{} ended without its record{at}, {} files reported; its ledger {} stays as it is",
+            "{} ended without its record{at}, {} files reported; its ledger {} stays as it is{}{}",
             leg.id,
             leg.counts().0,
-            base_name(&self.database.display().to_string())
+            base_name(&self.database.display().to_string()),
+            self.aftermath.by_owner_text(),
+            self.aftermath.earlier_text(),
         )
     }
 
-    /// What the owner of its last file wrote down when its ledger died, and takes the note away: it is told once.
-    fn last_rites(&self) -> Option<String> {
-        let path = obituary(&self.database);
-        let text = std::fs::read_to_string(&path).ok().filter(|text| text.len() <= OBITUARY_MAX)?;
-        if let Err(error) = std::fs::remove_file(&path) {
-            tracing::debug!(path = %path.display(), %error, "an obituary could not be removed");
+    /// What `reap` came to, as the end of that sentence.
+    pub fn outcome(&self, swept: Option<&Swept>) -> String {
+        match swept {
+            Some(swept) => ended(swept),
+            None if self.unfinished.writer == Writer::Dead => "; no file had begun, so nothing is left".to_owned(),
+            None => "; it ran on another boot or machine, so nothing of it is looked for".to_owned(),
         }
-        let swept: Swept = serde_json::from_str(text.lines().next()?).ok()?;
-        let proof = match swept.cleanup {
-            Cleanup::Clean => "nothing was left",
-            Cleanup::Dirty => "something survived",
-            Cleanup::Unknown => "what was left could not be told",
-        };
-        Some(format!("; its owner ended the tree when ledger died, and {proof}"))
     }
+}
 
-    fn mark(&self) -> PathBuf {
-        mark_of(&self.database)
+fn ended(swept: &Swept) -> String {
+    let (spared, ended) = parted(&swept.leftovers);
+    let mut text = match (ended.len(), swept.cleanup) {
+        (0, Cleanup::Clean) => "; nothing is left".to_owned(),
+        (0, _) => "; whether anything is left could not be told: `ledger reap --dry-run` looks again".to_owned(),
+        (count, Cleanup::Clean) => format!("; {count} processes of it were still alive and are ended now, and nothing is left"),
+        (count, Cleanup::Dirty) => {
+            format!("; {count} processes of it were still alive and did not all end: `ledger reap --dry-run` tells which")
+        }
+        (count, Cleanup::Unknown) => format!(
+            "; {count} processes of it were still alive and were sent to their end, which could not be proved: `ledger reap --dry-run` \
+             looks again"
+        ),
+    };
+    if !spared.is_empty() {
+        let but = if swept.cleanup == Cleanup::Clean { " but" } else { "; left alone is" };
+        text.push_str(&format!("{but} what --allow-leftover spares: {}", named(&spared)));
     }
+    text
 }
 
 /// Unfinished legs of this folder whose writers are not alive. `Told` leaves out those that an earlier start has dealt with.
 pub fn dead_legs(folder: &LedgerFolder, which: Which) -> Result<Vec<DeadLeg>, StoreError> {
     let mut found = Vec::new();
     for database in folder.databases()? {
-        if database.identity.is_err() || (which == Which::New && mark_of(&database.path).exists()) {
+        if database.identity.is_err() || (which == Which::New && aftermath::mark(&database.path).exists()) {
             continue;
         }
         if let Some(unfinished) = ledger::unfinished(&database.path)?
             && unfinished.writer != Writer::Alive
         {
-            found.push(DeadLeg { database: database.path, unfinished });
+            let aftermath = Aftermath::of(&database.path);
+            found.push(DeadLeg { database: database.path, unfinished, aftermath });
         }
     }
     Ok(found)
@@ -110,38 +137,21 @@ pub struct Recovered {
     pub unreadable: Vec<StoreError>,
 }
 
-/// Recovers at the start of a run: ends what dead runs left, and says each dead leg once.
-pub async fn recover(folder: &LedgerFolder) -> Result<Recovered, StoreError> {
+/// Recovers at the start of a run: ends what dead runs left, and says each dead leg once. What they spared, and what `allow_leftover`
+/// of this run names, is left alone.
+pub async fn recover(folder: &LedgerFolder, allow_leftover: &Patterns) -> Result<Recovered, StoreError> {
     let unreadable = folder.databases()?.into_iter().filter_map(|database| database.identity.err()).collect();
     let mut told = Vec::new();
     for leg in dead_legs(folder, Which::New)? {
         let mut sentence = leg.sentence();
-        let mark = leg.mark();
-        sentence.extend(leg.last_rites());
+        let allow_leftover = allow_leftover.clone();
         // Ending a tree blocks for up to its grace.
-        let reaped = tokio::task::spawn_blocking(move || leg.reap()).await.unwrap_or_default();
-        if let Some((cleanup, leftovers)) = reaped.filter(|(_, leftovers)| !leftovers.is_empty()) {
-            let end = match cleanup {
-                Cleanup::Clean => "are ended now, and nothing is left",
-                Cleanup::Dirty => "did not all end: `ledger reap` tells which",
-                Cleanup::Unknown => "were sent to their end, which could not be proved: `ledger reap --dry-run` looks again",
-            };
-            sentence.push_str(&format!("; {} processes of it were still alive and {end}", leftovers.len()));
-        }
+        let reaped = tokio::task::spawn_blocking(move || {
+            let swept = leg.reap(&allow_leftover, By::Run);
+            leg.outcome(swept.as_ref())
+        });
+        sentence.push_str(&reaped.await.unwrap_or_default());
         told.push(sentence);
-        note(&mark);
     }
     Ok(Recovered { told, unreadable })
-}
-
-/// A word beside its database says that a dead leg was dealt with.
-fn mark_of(database: &Path) -> PathBuf {
-    database.with_extension("recovered")
-}
-
-/// A mark that cannot be written costs a repetition of the message.
-fn note(mark: &Path) {
-    if let Err(error) = private::create_file(mark).and_then(|mut file| file.write_all(b"told\n")) {
-        tracing::debug!(path = %mark.display(), %error, "a recovered leg could not be marked");
-    }
 }

@@ -128,6 +128,85 @@ fn both_killed_the_next_start_ends_what_is_left() {
     assert!(pids.iter().all(|pid| !is_alive(*pid)), "{}", ran.stderr);
 }
 
+/// A daemon that the dead run was told to spare outlives ledger, recovery and reap, whoever ended the rest.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_daemon_that_a_dead_run_spares_is_left_alone_by_all() {
+    let script = "echo $PPID > owner; setsid sh -c 'echo $$ > daemon; exec sleep 987' & while [ ! -s daemon ]; do sleep 0.02; done; \
+         tail -f /dev/null & echo $! $(cat daemon) > tmp; mv tmp pids; wait";
+    for kill_owner_too in [false, true] {
+        let (world, mut ledger) = started(&[("hang.sh", script)], &["--allow-leftover", "sleep"]);
+        let pids = world.pids("pids");
+        let (tail, daemon) = (pids[0], pids[1]);
+        within("the daemon is itself", Duration::from_secs(20), || {
+            std::fs::read_to_string(format!("/proc/{daemon}/comm")).is_ok_and(|name| name.trim() == "sleep")
+        });
+        let owner = world.pids("owner")[0];
+        if kill_owner_too {
+            crate::support::signal(owner, "STOP");
+        }
+        ledger.signal("KILL");
+        ledger.status();
+        if kill_owner_too {
+            crate::support::signal(owner, "KILL");
+        }
+        within("the owner has ended", Duration::from_secs(20), || !is_alive(owner));
+        assert!(is_alive(daemon) && is_alive(tail) == kill_owner_too);
+        world.write("ok.sh", "exit 0");
+        let ran = world.run(["run", "ok.sh", "--", "sh"]);
+        let told = &ran.expect(0).stderr;
+        let line = told.lines().find(|line| line.contains("recovered: run R")).unwrap_or_else(|| panic!("{told}"));
+        assert!(line.contains(&format!("nothing is left but what --allow-leftover spares: sleep (pid {daemon})")), "{line}");
+        assert_eq!(line.contains("were still alive"), kill_owner_too, "{line}");
+        assert_eq!(line.contains(&format!("when ledger died, and spared sleep (pid {daemon})")), !kill_owner_too, "{line}");
+        assert!(is_alive(daemon) && !is_alive(tail), "{line}");
+        for args in [["reap", "--dry-run"].as_slice(), &["reap"], &["reap"]] {
+            let reaped = world.run(args);
+            assert!(reaped.expect(0).out().contains(&format!("sleep (pid {daemon}")), "{reaped:?}");
+            assert!(is_alive(daemon), "{reaped:?}");
+        }
+        crate::support::signal(daemon, "KILL");
+    }
+}
+
+/// What reap ends is on the leg's record, once; and nothing of the dead run stays, its empty groups included.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_reap_ended_is_on_record_and_the_second_time_nothing_is_left() {
+    let (world, mut ledger) = started(&[("one.sh", "exit 0"), ("hang.sh", &format!("echo $PPID > owner; {HANG}"))], &[]);
+    let pids = world.pids("pids");
+    let owner = world.pids("owner")[0];
+    let group = std::fs::read_to_string(format!("/proc/{}/cgroup", pids[0])).unwrap();
+    let group = group.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/").to_owned();
+    ledger.signal("STOP");
+    crate::support::signal(owner, "KILL");
+    ledger.signal("KILL");
+    ledger.status();
+    let first = world.run(["reap"]);
+    assert!(first.expect(0).out().contains("are ended now, and nothing is left"), "{first:?}");
+    assert!(pids.iter().all(|pid| !is_alive(*pid)), "{first:?}");
+    let second = world.run(["reap"]);
+    assert!(second.expect(0).out().trim_end().ends_with("; nothing is left"), "{second:?}");
+    assert!(second.out().contains("`ledger reap` ended"), "{second:?}");
+    assert!(!second.out().contains("were still alive"), "{second:?}");
+    let leg = world.leg();
+    let leftovers = crate::support::file(&leg, "hang.sh")["leftovers"].as_array().unwrap();
+    for pid in &pids {
+        let left = leftovers.iter().find(|left| left["pid"] == *pid).unwrap_or_else(|| panic!("{pid} is not named in {leg:#}"));
+        assert!(["killed", "terminated"].contains(&left["fate"].as_str().unwrap()) && left["argv"].is_null(), "{left:#}");
+    }
+    let notes = leg["notes"].as_array().unwrap();
+    let told: Vec<&Value> = notes.iter().filter(|note| note["kind"] == "recovered").collect();
+    assert!(told.len() == 1 && told[0]["text"].as_str().unwrap().starts_with("`ledger reap` ended"), "{leg:#}");
+    // What has been told is not told again.
+    let ran = world.run(["run", "one.sh", "--", "sh"]);
+    assert!(!ran.expect(0).stderr.contains("recovered"), "{}", ran.stderr);
+    for mount in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
+        let left = format!("{mount}{group}");
+        assert!(!group.contains("ledger-") || !std::path::Path::new(&left).exists(), "{left} is still there");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_killed_owner_costs_its_file_and_not_the_loop() {

@@ -1,8 +1,10 @@
 //! Death of ledger, of the owner, and of both (case 18).
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ci_ledger::core::outcome::Cleanup;
+use ci_ledger::core::pattern::Patterns;
 use ci_ledger::core::process::{Fate, ProcessId, Swept};
 use ci_ledger::core::stop::StopOrder;
 use ci_ledger::host::deliver::{Signal, deliver};
@@ -81,7 +83,13 @@ async fn when_both_die_the_next_start_finds_the_tree() {
             other => panic!("{other:?}"),
         };
         let bare = identify(read_pid(owner.stdout.as_mut().unwrap()).await);
-        let run = dead::DeadRun { token: settings.token.clone(), owner: Some(owner.id()), leader: None };
+        let run = dead::DeadRun {
+            token: settings.token.clone(),
+            owner: Some(owner.id()),
+            leader: None,
+            allow_leftover: Patterns::default(),
+            spared: BTreeSet::new(),
+        };
         let _ = deliver(owner.id(), Signal::Kill);
         assert!(matches!(next(&mut owner).await, Report::OwnerLost));
         owner.close().await;

@@ -3,6 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+/// There are none to remove.
+pub fn remove_dead_leaves() {}
+
 #[derive(Debug)]
 pub enum Leaf {}
 

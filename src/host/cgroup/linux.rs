@@ -5,9 +5,14 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::core::sample::CgroupMemory;
 use crate::host::process;
+
+/// How long a leaf is waited for whose last processes are just ending, and how often it is looked at.
+const REMOVED_WITHIN: Duration = Duration::from_millis(200);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A leaf made for one file, below the cgroup ledger itself is in. Its folder is removed on drop, which fails while it is populated.
 #[derive(Debug)]
@@ -63,6 +68,11 @@ impl Leaf {
     pub fn is_populated(&self) -> io::Result<bool> {
         let events = keyed(&self.path.join("cgroup.events"))?;
         Ok(events.get("populated").is_none_or(|&populated| populated != 0))
+    }
+
+    /// Whether somebody has removed it, which the kernel allows only while it is empty.
+    pub fn is_removed(&self) -> bool {
+        matches!(self.path.try_exists(), Ok(false))
     }
 
     /// Every process inside, at any depth.
@@ -211,6 +221,43 @@ pub fn leaf_name(owner: i32, token: &str) -> String {
     format!("ledger-{owner}-{head}")
 }
 
+/// The number of the owner that a leaf was made for.
+fn owner_of_leaf(name: &str) -> Option<i32> {
+    let (owner, head) = name.strip_prefix("ledger-")?.split_once('-')?;
+    let is_head = (1..=8).contains(&head.len()) && head.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    owner.parse().ok().filter(|&owner| is_head && owner > 0)
+}
+
+/// Removes the empty leaves beside us whose owners are gone: an owner that was killed could not, and one that was started ahead and
+/// never had a file is in no record. A leaf with anything in it stays, because a folder of this kind can only be removed empty.
+pub fn remove_dead_leaves() {
+    let Some(entries) = own_folder().and_then(|folder| fs::read_dir(folder).ok()) else { return };
+    for entry in entries.flatten() {
+        let owner = entry.file_name().to_str().and_then(owner_of_leaf);
+        let is_gone = |owner| match process::stat(owner) {
+            Ok(stat) => stat.is_gone(),
+            Err(why) => why == process::Unread::Gone,
+        };
+        if owner.is_some_and(is_gone) {
+            remove_within(&entry.path(), REMOVED_WITHIN);
+        }
+    }
+}
+
+/// A process that was killed is shown as ended a moment before its group is rid of it.
+fn remove_within(path: &Path, bound: Duration) {
+    let mut waited = Duration::ZERO;
+    while let Ok(leaf) = Leaf::open(path.to_owned()) {
+        let lives = leaf.pids().is_ok_and(|pids| !pids.is_empty());
+        drop(leaf);
+        if lives || waited >= bound || !path.exists() {
+            return;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+        waited += LOOK_AGAIN;
+    }
+}
+
 /// The folder of the cgroup v2 that this process is in.
 fn own_folder() -> Option<PathBuf> {
     folder_of(std::process::id() as i32)
@@ -259,7 +306,17 @@ fn keyed(path: &Path) -> io::Result<BTreeMap<String, u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::cgroup2_mount;
+    use super::{cgroup2_mount, leaf_name, owner_of_leaf};
+
+    #[test]
+    fn only_a_name_that_ledger_gives_names_an_owner() {
+        assert_eq!(owner_of_leaf(&leaf_name(77, "0123456789abcdef")), Some(77));
+        for other in
+            ["ledger-77", "ledger-x-01234567", "ledger-77-0123456789", "ledger-77-", "ledger--7-0123", "ledger-77-a.b", "user-77-0"]
+        {
+            assert_eq!(owner_of_leaf(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn a_mount_is_found_by_its_type() {

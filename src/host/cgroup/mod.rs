@@ -3,8 +3,8 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{Leaf, folder_of, leaf_name, members, own_memory};
+pub use linux::{Leaf, folder_of, leaf_name, members, own_memory, remove_dead_leaves};
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::Leaf;
+pub use elsewhere::{Leaf, remove_dead_leaves};

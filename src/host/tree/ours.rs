@@ -50,6 +50,8 @@ pub struct OurTree {
     pub leaf: Option<Leaf>,
     pub root: Root,
     pub spare: Patterns,
+    /// Spared by what an earlier sweep recorded, by number; the caller has made sure that numbers still mean the same.
+    pub spare_pids: BTreeSet<i32>,
     pub(super) bonds: Bonds,
     details: HashMap<ProcessId, Details>,
     paused: Option<Vec<ProcessId>>,
@@ -77,6 +79,7 @@ impl OurTree {
             leaf: None,
             root,
             spare: Patterns::default(),
+            spare_pids: BTreeSet::new(),
             bonds: Bonds::default(),
             details: HashMap::new(),
             paused: None,
@@ -141,8 +144,8 @@ impl OurTree {
 
     /// What `--allow-leftover` matches, and all that descends from it: a build server without its workers is no build server.
     fn spared(&self, stats: &[(Stat, OursBy)]) -> BTreeSet<i32> {
-        let mut spared = BTreeSet::new();
-        if self.spare.is_empty() {
+        let mut spared = self.spare_pids.clone();
+        if self.spare.is_empty() && spared.is_empty() {
             return spared;
         }
         for (stat, _) in stats.iter().filter(|(stat, _)| Some(stat.id) != self.leader && !stat.is_gone()) {
