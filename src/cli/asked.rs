@@ -127,14 +127,35 @@ impl ExpectedArgs {
 }
 
 /// Reads every source into `found` and puts it together.
-pub fn summarise(sources: &[String], question: &Question, mut found: Found) -> Result<Summary, Failure> {
+pub fn summarise(sources: &[String], question: &Question, found: Found) -> Result<Summary, Failure> {
+    let (summary, failure) = summarise_what_is_there(sources, question, found)?;
+    failure.map_or(Ok(summary), Err)
+}
+
+/// What those sources say that can be read, and the failure of one that cannot. Where none can be read, that is all there is.
+pub fn summarise_what_is_there(
+    sources: &[String],
+    question: &Question,
+    mut found: Found,
+) -> Result<(Summary, Option<Failure>), Failure> {
+    let mut failures = Vec::new();
     for source in sources {
-        source::read(source, question, &mut found).map_err(|error| {
-            Failure::usage(error)
-                .hint("name a ledger folder, a ci-data folder, or a sink URL such as file:///path; `ledger report --help`")
-        })?;
+        if let Err(error) = source::read(source, question, &mut found) {
+            failures.push(
+                Failure::usage(error)
+                    .hint("name a ledger folder, a ci-data folder, or a sink URL such as file:///path; `ledger report --help`"),
+            );
+        }
     }
-    Ok(assemble(found, question))
+    if failures.len() == sources.len()
+        && let Some(failure) = failures.pop()
+    {
+        return Err(failure);
+    }
+    let last = failures.pop();
+    // The last one is the command's own failure; whoever reads the others' rows hears of them first.
+    failures.into_iter().for_each(|failure| found.warn(failure.message));
+    Ok((assemble(found, question), last))
 }
 
 /// Warnings quote names and lines that came with the evidence.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::asked::{ExpectedArgs, LegArgs, ask_for_jobs, summarise, warn};
+use super::asked::{ExpectedArgs, LegArgs, ask_for_jobs, summarise_what_is_there, warn};
 use super::{Failure, World, out, print};
 use crate::core::moment::Wall;
 use crate::core::outcome::Terminal as TerminalClass;
@@ -111,9 +111,14 @@ pub fn run(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
     if !args.due.is_empty() {
         return print_due(args, world);
     }
-    let summary = look(args, world, &sources(args))?;
+    let (summary, failure) = look(args, world, &sources(args))?;
     warn(&summary.warnings);
     let format = if args.json { Format::Json } else { args.format.unwrap_or(Format::Table) };
+    let shared = matches!(format, Format::TestedVersions | Format::AttemptedLegs | Format::CiData);
+    if let (true, Some(path), Some(failure)) = (shared, &args.out, &failure) {
+        let hint = format!("{} was left as it is: others read it as the whole; name the other sources alone", path.display());
+        return Err(Failure::usage(&failure.message).hint(hint));
+    }
     match (&args.out, format) {
         (Some(path), Format::TestedVersions) => fold_tested(&summary, path, args.incomplete.into())?,
         (Some(path), Format::AttemptedLegs) => out::merge_into(path, |older| {
@@ -125,6 +130,14 @@ pub fn run(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
             out::replace(path, text.as_bytes()).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
         }
         (None, _) => print(&render(&summary, format, args, world)?)?,
+    }
+    if let Some(failure) = failure {
+        if args.gate {
+            let others = gate(&summary).why();
+            let others = others.trim_start_matches("gate: ");
+            eprintln!("ledger: gate: it stays shut, for one source cannot be read; of the others: {others}");
+        }
+        return Err(failure);
     }
     if !args.gate {
         return Ok(0);
@@ -152,7 +165,8 @@ fn sources(args: &ReportArgs) -> Vec<String> {
 }
 
 /// Reads the sources, again and again where a running leg is waited for.
-fn look(args: &ReportArgs, world: &World, sources: &[String]) -> Result<Summary, Failure> {
+/// A source that cannot be read hides nothing of the others: its failure comes beside them.
+fn look(args: &ReportArgs, world: &World, sources: &[String]) -> Result<(Summary, Option<Failure>), Failure> {
     let set_clock = args.now.as_deref().map(read_time).transpose()?;
     loop {
         let mut found = Found::default();
@@ -161,13 +175,13 @@ fn look(args: &ReportArgs, world: &World, sources: &[String]) -> Result<Summary,
         question.samples = matches!(args.format, Some(Format::Html | Format::Trace));
         args.expected.expect(&mut question, &mut found)?;
         ask_for_jobs(sources, &mut question, &mut found)?;
-        let summary = summarise(sources, &question, found)?;
+        let (summary, failure) = summarise_what_is_there(sources, &question, found)?;
         let running = summary.legs.iter().any(|leg| leg.terminal == TerminalClass::Running);
         if !args.wait_lease || !running || set_clock.is_some() {
-            if args.finalize {
+            if args.finalize && failure.is_none() {
                 finalize(sources, &question, &summary)?;
             }
-            return Ok(summary);
+            return Ok((summary, failure));
         }
         std::thread::sleep(sources.iter().map(|url| sink::look_again(url)).max().unwrap_or_default());
     }
@@ -234,8 +248,11 @@ fn print_due(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
         tested = fold_file(&tested, Path::new(file))?;
     }
     if !sources.is_empty() {
-        let summary = look(args, world, &sources)?;
+        let (summary, failure) = look(args, world, &sources)?;
         warn(&summary.warnings);
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
         let folded = tested_versions(&summary, Some(tested.as_bytes()), None, IncompleteRows::Row).map_err(Failure::usage)?;
         tested = folded.text;
     }

@@ -8,9 +8,11 @@ use serde::Serialize;
 use super::asked::LegArgs;
 use super::{Failure, World, print};
 use crate::core::event::Envelope;
-use crate::core::ids::Epoch;
+use crate::core::ids::{Epoch, Seq};
+use crate::core::marker::Marker;
 use crate::core::moment::Wall;
 use crate::host::clock;
+use crate::report::escape;
 use crate::sink::{self, FoundLeg, Removed, SinkContext, SinkError, Source, Trouble, Variables};
 use crate::source;
 use crate::store::{LedgerFolder, restore};
@@ -43,6 +45,8 @@ struct CheckArgs {
 }
 
 /// Bring the events of legs home: out of a sink, into ledgers of a folder
+///
+/// What is here already stays; a leg that has gone on since is gone on with.
 ///
 /// Exit status: 0 everything that was asked for is here, 1 something is not.
 #[derive(Debug, Args)]
@@ -153,36 +157,75 @@ fn pull(args: &PullArgs, world: &World) -> Result<i32, Failure> {
         );
     }
     let mut failed = false;
-    for leg in &legs {
-        match runtime.block_on(lines(from.as_ref(), leg)).and_then(|lines| bring(&folder, lines, now)) {
+    // A writer that was refused, or killed before its first word, has left nothing to bring.
+    for leg in legs.iter().filter(|leg| !leg.is_a_mere_name()) {
+        match runtime.block_on(pulled(from.as_ref(), leg)).and_then(|pulled| bring(&folder, pulled, now)) {
             Ok(word) => print(&format!("{}: {word}\n", leg.place))?,
             Err(why) => {
                 failed = true;
-                eprintln!("ledger: warning: {}: {why}", leg.place);
+                eprintln!("ledger: warning: {}: {}", leg.place, escape::sentence(&why));
             }
         }
     }
     Ok(i32::from(failed))
 }
 
-async fn lines(from: &dyn Source, leg: &FoundLeg) -> Result<Vec<String>, String> {
-    let mut lines = Vec::new();
-    for segment in &leg.segments {
-        let bytes = from.segment(leg, segment).await.map_err(|error| error.to_string())?;
-        lines.extend(String::from_utf8_lossy(&bytes).lines().map(str::to_owned));
-    }
-    if lines.is_empty() {
-        // What never got further than its plan still has its first event.
-        lines.extend(leg.plan.as_ref().map(|plan| String::from_utf8_lossy(plan).trim_end().to_owned()));
-    }
-    if lines.is_empty() { Err("this sink holds the marker only, and a ledger is made of events".to_owned()) } else { Ok(lines) }
+/// What a sink gives of one epoch.
+struct Pulled {
+    lines: Vec<String>,
+    /// The newest event that the sink speaks of.
+    known: Seq,
+    /// What stands in the way of the rest.
+    cut: Option<String>,
+    /// What cannot be read beside the events.
+    unreadable: Vec<String>,
 }
 
-fn bring(folder: &LedgerFolder, lines: Vec<String>, now: Wall) -> Result<String, String> {
+async fn pulled(from: &dyn Source, leg: &FoundLeg) -> Result<Pulled, String> {
+    let mut pulled = Pulled { lines: Vec::new(), known: leg.promised, cut: None, unreadable: leg.unreadable.clone() };
+    match leg.marker.as_ref().map(|marker| serde_json::from_slice::<Marker>(&marker.bytes)) {
+        Some(Ok(marker)) => pulled.known = marker.row.head.map_or(Seq(0), |head| head.seq).max(leg.promised),
+        Some(Err(error)) => pulled.unreadable.push(format!("the marker cannot be read: {error}")),
+        None => {}
+    }
+    for segment in &leg.segments {
+        match from.segment(leg, segment).await {
+            Ok(bytes) => pulled.lines.extend(String::from_utf8_lossy(&bytes).lines().map(str::to_owned)),
+            Err(error) => {
+                pulled.cut = Some(error.detail);
+                break;
+            }
+        }
+    }
+    if pulled.lines.is_empty() {
+        // What never got further than its plan still has its first event.
+        let plan = from.plan(leg).await.map_err(|error| error.to_string())?;
+        pulled.lines.extend(plan.map(|plan| String::from_utf8_lossy(&plan).trim_end().to_owned()));
+    }
+    match (pulled.lines.is_empty(), from.keeps_events()) {
+        (false, _) => Ok(pulled),
+        (true, false) => Err("this sink holds the marker only, and a ledger is made of events".to_owned()),
+        (true, true) => {
+            let why = pulled.cut.or(pulled.unreadable.pop()).unwrap_or_else(|| "its events are gone".to_owned());
+            Err(format!("nothing of it can be brought: {why}"))
+        }
+    }
+}
+
+fn bring(folder: &LedgerFolder, pulled: Pulled, now: Wall) -> Result<String, String> {
+    let Pulled { lines, known, cut, mut unreadable } = pulled;
     let first: Envelope = serde_json::from_str(&lines[0]).map_err(|error| format!("its first event cannot be read: {error}"))?;
     let restored = restore(folder, first.leg(), first.epoch.clone(), now, lines).map_err(|error| error.to_string())?;
-    match restored.fault {
-        None => Ok(format!("{} events in {}", restored.last, restored.path.display())),
-        Some(fault) => Err(format!("{fault}; events up to {} are in {}", restored.last, restored.path.display())),
+    let (last, path) = (restored.last, restored.path.display());
+    let short = (known > last).then(|| format!("the sink speaks of event {known}"));
+    // Without the end, and with nothing that tells how far it went, nobody knows what is missing.
+    let doubt = if restored.ended { None } else { unreadable.pop() };
+    if let Some(why) = restored.fault.map(|fault| fault.to_string()).or(cut).or(short).or(doubt) {
+        return Err(format!("{why}; events up to {last} are in {path}, `ledger verify {path}` tells of them"));
     }
+    Ok(match restored.added {
+        0 => format!("its {last} events are in {path} already"),
+        added if added < last.0 => format!("{added} more events, {last} in all, in {path}"),
+        _ => format!("{last} events in {path}"),
+    })
 }

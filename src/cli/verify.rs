@@ -103,12 +103,14 @@ fn check_sink(url: &str, world: &World) -> Result<Vec<Checked>, Failure> {
     let narrow = Narrow { variables: Variables::of(world.environment.variables()), ..Narrow::default() };
     let epochs = runtime.block_on(sink::verify(url, &narrow, clock::now().wall)).map_err(Failure::usage)?;
     let checked = |epoch: sink::SinkVerified| {
-        let verdict = match (&epoch.broken, epoch.ended) {
-            (Some(_), _) => "broken",
-            (None, true) => "whole",
-            (None, false) => "open-end",
+        let verdict = match (&epoch.unreadable, &epoch.broken, epoch.ended) {
+            (Some(_), ..) => "unreadable",
+            (None, Some(_), _) => "broken",
+            (None, None, true) => "whole",
+            (None, None, false) => "open-end",
         };
-        Checked { source: epoch.place, verdict, last_seq: epoch.last.0, why: epoch.broken, notes: Vec::new() }
+        let why = epoch.unreadable.or(epoch.broken);
+        Checked { source: epoch.place, verdict, last_seq: epoch.last.0, why, notes: epoch.notes }
     };
     Ok(epochs.into_iter().map(checked).collect())
 }

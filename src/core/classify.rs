@@ -29,6 +29,8 @@ pub enum Trace {
     Ledger,
     /// A ledger of which nothing can be read beyond this event.
     Damaged { after: Seq },
+    /// Something was left, and none of it can be read. The row's own `why` says what stands in the way.
+    Unreadable,
     /// A marker in a sink: its lease, and its age by the sink's own clock.
     Marker { lease: Secs, age: Secs },
 }
@@ -63,7 +65,10 @@ pub fn settle(row: &mut LegRow, facts: &Facts<'_>) {
     row.resource_why = figures;
     if let Class::Of { terminal, why, stalled_step } = class_of(row.terminal != Terminal::Running, facts) {
         row.terminal = terminal;
-        row.why = with_progress(&why, row, facts);
+        row.why = match facts.trace {
+            Trace::Unreadable => format!("{why}: {}", row.why),
+            _ => with_progress(&why, row, facts),
+        };
         row.stalled_step = stalled_step;
         row.conclusion = match terminal {
             Terminal::Running => None,
@@ -89,6 +94,7 @@ pub fn class_of(has_own_record: bool, facts: &Facts<'_>) -> Class {
             let why = format!("its ledger is damaged after event {after}, and what came then is unknown");
             of(Terminal::AttemptedIncomplete, why, None)
         }
+        Trace::Unreadable => of(Terminal::AttemptedIncomplete, "it left something that cannot be read".to_owned(), None),
         Trace::None => by_job_alone(facts),
     }
 }
@@ -259,6 +265,9 @@ mod tests {
             ("ledger, writer dead", Trace::Ledger, Dead, None, AttemptedIncomplete),
             ("ledger from elsewhere", Trace::Ledger, Unknown, None, AttemptedIncomplete),
             ("ledger from elsewhere, step open", Trace::Ledger, Unknown, Some(&lost), RunnerLost),
+            ("nothing readable", Trace::Unreadable, Unknown, None, AttemptedIncomplete),
+            ("nothing readable, job closed", Trace::Unreadable, Unknown, Some(&closed), AttemptedIncomplete),
+            ("nothing readable, step open", Trace::Unreadable, Unknown, Some(&lost), RunnerLost),
         ];
         for (what, trace, writer, job, expect) in table {
             let facts = Facts { trace, writer, job, step_name: Some("Suite"), now: Wall(0) };

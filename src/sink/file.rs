@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -142,7 +143,7 @@ impl Place {
     fn position(&self) -> io::Result<Seq> {
         let Some(last) = segment_names(&self.folder)?.pop() else { return Ok(Seq(0)) };
         let path = self.folder.join(last);
-        let text = read_bounded(&path, MAX_SEGMENT_BYTES)?;
+        let (text, _) = read_bounded(&path, MAX_SEGMENT_BYTES)?;
         let line = text.strip_suffix(b"\n").unwrap_or(&text).rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
         let newest: Numbered = serde_json::from_slice(line).map_err(|error| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{} does not end with an event: {error}", path.display()))
@@ -196,7 +197,7 @@ impl Place {
     }
 
     fn compare(&self, path: PathBuf, content: &[u8]) -> io::Result<()> {
-        match layout::earlier(&fs::read(&path)?, content) {
+        match layout::earlier(&read_bounded(&path, MAX_SEGMENT_BYTES)?.0, content) {
             Earlier::Same => Ok(()),
             // The position is asked for again, and what is missing goes out behind it.
             Earlier::OurOwn => Err(io::Error::other(format!("{}: a write that was given up has arrived late", path.display()))),
@@ -266,15 +267,59 @@ impl FileSource {
         let run = narrow.run_id.as_ref().map(|id| layout::component(id.as_str()));
         let attempt = narrow.attempt.as_ref().map(|id| layout::component(id.as_str()));
         for run in folders(&self.root, |name| run.as_ref().is_none_or(|run| run == name))? {
-            for attempt in folders(&run, |name| attempt.as_ref().is_none_or(|attempt| attempt == name))? {
-                for leg in folders(&attempt, |name| layout::leg_fits(name, narrow))? {
-                    for epoch in folders(&leg, |_| true)? {
-                        found.push(look_at(epoch, now)?);
+            let fits = |name: &str| attempt.as_ref().is_none_or(|attempt| attempt == name);
+            for attempt in self.inside(&run, narrow, &mut found, fits) {
+                for leg in self.inside(&attempt, narrow, &mut found, |name| layout::leg_fits(name, narrow)) {
+                    for epoch in self.inside(&leg, narrow, &mut found, |_| true) {
+                        found.push(self.look_at(&epoch, narrow, now));
                     }
                 }
             }
         }
         Ok(found)
+    }
+
+    /// The folders inside one. One that cannot be listed costs the legs that are in it, which it stands for from then on.
+    fn inside(&self, folder: &Path, narrow: &Narrow, found: &mut Vec<FoundLeg>, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+        folders(folder, wanted).unwrap_or_else(|error| {
+            found.push(FoundLeg { unreadable: vec![error.to_string()], ..self.named(folder, narrow) });
+            Vec::new()
+        })
+    }
+
+    /// A leg of which no more than the name of its folder is known.
+    fn named(&self, folder: &Path, narrow: &Narrow) -> FoundLeg {
+        let below = folder.strip_prefix(&self.root).unwrap_or(folder);
+        let parts: Vec<&str> = below.iter().filter_map(|part| part.to_str()).collect();
+        FoundLeg {
+            place: folder.to_string_lossy().into_owned(),
+            named: layout::name_of(&parts, narrow),
+            plan: None,
+            marker: None,
+            segments: Vec::new(),
+            promised: Seq(0),
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// What one epoch's folder holds. A file that cannot be read costs itself.
+    fn look_at(&self, epoch: &Path, narrow: &Narrow, now: Wall) -> FoundLeg {
+        let mut leg = self.named(epoch, narrow);
+        let mut unreadable = Vec::new();
+        let mut tell = |error: io::Error| {
+            if error.kind() != io::ErrorKind::NotFound {
+                unreadable.push(error.to_string());
+            }
+        };
+        leg.marker = read_bounded(&epoch.join(MARKER), MAX_MARKER_BYTES).map_err(&mut tell).ok().map(|(bytes, written)| {
+            let since_1970 = written.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            let written = Wall(i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX));
+            FoundMarker { bytes, age: now.since(written) }
+        });
+        leg.plan = read_bounded(&epoch.join(PLAN), MAX_SEGMENT_BYTES).map_err(&mut tell).ok().map(|(bytes, _)| bytes);
+        leg.segments = segment_names(epoch).map_err(&mut tell).unwrap_or_default();
+        leg.unreadable = unreadable;
+        leg
     }
 }
 
@@ -292,22 +337,9 @@ impl Source for FileSource {
         if layout::segment_first(name).is_none() {
             return Err(SinkError::new(&self.url, Trouble::Usage, format!("'{name}' is no segment")));
         }
-        read_bounded(&Path::new(&leg.place).join(name), MAX_SEGMENT_BYTES).map_err(|error| self.explain(&error))
+        let read = read_bounded(&Path::new(&leg.place).join(name), MAX_SEGMENT_BYTES);
+        read.map(|(bytes, _)| bytes).map_err(|error| self.explain(&error))
     }
-}
-
-/// What one epoch's folder holds. A file that cannot be read costs itself.
-fn look_at(epoch: PathBuf, now: Wall) -> io::Result<FoundLeg> {
-    let marker_path = epoch.join(MARKER);
-    let marker = read_bounded(&marker_path, MAX_MARKER_BYTES).ok().and_then(|bytes| {
-        let written = fs::metadata(&marker_path).and_then(|metadata| metadata.modified()).ok()?;
-        let since_1970 = written.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let written = Wall(i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX));
-        Some(FoundMarker { bytes, age: now.since(written) })
-    });
-    let plan = read_bounded(&epoch.join(PLAN), MAX_SEGMENT_BYTES).ok();
-    let segments = segment_names(&epoch)?;
-    Ok(FoundLeg { place: epoch.to_string_lossy().into_owned(), plan, marker, segments })
 }
 
 fn root_of(url: &str) -> Result<PathBuf, SinkError> {
@@ -324,7 +356,7 @@ fn root_of(url: &str) -> Result<PathBuf, SinkError> {
 
 fn segment_names(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(folder).map_err(|error| at(folder, &error))? {
         if let Ok(name) = entry?.file_name().into_string()
             && layout::segment_first(&name).is_some()
         {
@@ -338,7 +370,7 @@ fn segment_names(folder: &Path) -> io::Result<Vec<String>> {
 /// The folders inside one whose names are wanted, by name. Links are not followed: the tree is as its writers made it.
 fn folders(parent: &Path, wanted: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(parent)? {
+    for entry in fs::read_dir(parent).map_err(|error| at(parent, &error))? {
         let entry = entry?;
         let fits = entry.file_name().to_str().is_some_and(|name| !name.starts_with('.') && wanted(name));
         if fits && entry.file_type()?.is_dir() {
@@ -349,13 +381,22 @@ fn folders(parent: &Path, wanted: impl Fn(&str) -> bool) -> io::Result<Vec<PathB
     Ok(found)
 }
 
-fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let read = File::open(path)?.take(most + 1).read_to_end(&mut bytes)? as u64;
-    if read > most {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{} is over {most} bytes", path.display())));
-    }
-    Ok(bytes)
+/// A regular file of bounded size, and when it was written.
+fn read_bounded(path: &Path, most: u64) -> io::Result<(Vec<u8>, SystemTime)> {
+    let read = || {
+        let (file, metadata) = private::open_regular(path)?;
+        let mut bytes = Vec::new();
+        if file.take(most + 1).read_to_end(&mut bytes)? as u64 > most {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("is over {most} bytes")));
+        }
+        Ok((bytes, metadata.modified()?))
+    };
+    read().map_err(|error| at(path, &error))
+}
+
+/// An error that names its file.
+fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 fn write_synced(mut file: File, content: &[u8]) -> io::Result<()> {

@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, StatusCode, Url};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
+use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::core::ids::{Attempt, Digest, Epoch, LegId, Platform, RunId, Seq, Shard, Target};
@@ -14,7 +16,7 @@ use crate::core::moment::{Secs, Wall};
 
 use super::error::{SinkError, Trouble, bounded};
 use super::http::{self, Redirects};
-use super::source::{FoundLeg, FoundMarker, MAX_MARKER_BYTES, Narrow, Source};
+use super::source::{FoundLeg, FoundMarker, LegName, MAX_MARKER_BYTES, Narrow, Source};
 use super::{Backend, Batch, Capabilities, Removed, SinkContext, Takes, Variables};
 
 /// As for files and objects: the newest records of some hundred files.
@@ -23,6 +25,8 @@ pub const TOKEN: &str = "LEDGER_HTTPS_TOKEN";
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 /// A listing that never ends must not hold a reader for ever.
 const MOST_PAGES: usize = 10_000;
+/// Nor must one that goes on and says nothing new: a collector may filter page by page, and one that filters this many away is broken.
+const PAGES_WITHOUT_NEWS: usize = 32;
 
 pub struct HttpsSink {
     collector: Collector,
@@ -55,7 +59,8 @@ struct Durable {
 struct Listed {
     /// The collector's clock.
     now: Wall,
-    legs: Vec<ListedLeg>,
+    /// Each by itself: one that is malformed costs itself.
+    legs: Vec<Box<RawValue>>,
     #[serde(default)]
     next: Option<String>,
 }
@@ -234,18 +239,69 @@ impl HttpsSource {
         Ok(Self { collector: Collector::new(url, variables)? })
     }
 
-    fn found(&self, leg: ListedLeg, collector_now: Wall, narrow: &Narrow) -> FoundLeg {
+    fn found(&self, listed: &RawValue, collector_now: Wall, narrow: &Narrow) -> FoundLeg {
+        let leg = match serde_json::from_str::<ListedLeg>(listed.get()) {
+            Ok(leg) => leg,
+            Err(error) => return malformed(listed, &error.to_string(), narrow),
+        };
         let id = LegId { run_id: leg.run_id, attempt: leg.attempt, platform: leg.platform, target: leg.target, shard: leg.shard };
         let query = epoch_query(&id, &leg.epoch);
         let place = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&query).finish();
         let written = leg.marker_at.unwrap_or(collector_now);
         let age = narrow.set_clock.unwrap_or(collector_now).since(written);
+        let mut unreadable = Vec::new();
         let marker = leg.marker.map(|marker| marker.get().as_bytes().to_vec());
-        let marker = marker.filter(|bytes| bytes.len() as u64 <= MAX_MARKER_BYTES).map(|bytes| FoundMarker { bytes, age });
+        let marker = match marker {
+            Some(bytes) if bytes.len() as u64 > MAX_MARKER_BYTES => {
+                unreadable.push(format!("its marker is over {MAX_MARKER_BYTES} bytes"));
+                None
+            }
+            marker => marker.map(|bytes| FoundMarker { bytes, age }),
+        };
         // The collector gives events in pieces of its own; a piece is named by the event before it.
         let segments = if leg.seq > Seq(0) { vec![format!("after-0-to-{}", leg.seq)] } else { Vec::new() };
-        FoundLeg { place, plan: None, marker, segments }
+        let named = LegName { leg: id, epoch: Some(leg.epoch) };
+        FoundLeg { place, named, plan: None, marker, segments, promised: leg.seq, unreadable }
     }
+
+    fn endless(&self, detail: &str) -> SinkError {
+        let detail = format!("its listing does not end: {detail}; narrow it with --run-id, and see schema/collector.md");
+        SinkError::new(&self.collector.url, Trouble::Refused, detail)
+    }
+}
+
+/// A leg that is listed in a form that cannot be read: by what of its name there is.
+fn malformed(listed: &RawValue, why: &str, narrow: &Narrow) -> FoundLeg {
+    let listed: Value = serde_json::from_str(listed.get()).unwrap_or_default();
+    let said = |key: &str, asked: Option<&str>| match listed.get(key) {
+        Some(Value::String(text)) => said_of(text),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => asked.unwrap_or("unknown").to_owned(),
+    };
+    let leg = LegId {
+        run_id: RunId::new(said("run_id", narrow.run_id.as_ref().map(RunId::as_str))),
+        attempt: Attempt::new(said("attempt", narrow.attempt.as_ref().map(Attempt::as_str))),
+        platform: Platform::new(said("platform", narrow.platform.as_ref().map(Platform::as_str))),
+        target: Target::new(said("target", narrow.target.as_ref().map(Target::as_str))),
+        shard: listed.get("shard").and_then(Value::as_str).and_then(|shard| shard.parse().ok()),
+    };
+    let epoch = listed.get("epoch").and_then(Value::as_str).map(|epoch| Epoch::new(said_of(epoch)));
+    FoundLeg {
+        place: leg.to_string(),
+        named: LegName { leg, epoch },
+        plan: None,
+        marker: None,
+        segments: Vec::new(),
+        promised: Seq(0),
+        unreadable: vec![format!("the collector lists it in a form that cannot be read: {why}")],
+    }
+}
+
+/// As long as schema/collector.md lets a name be.
+const NAME_CHARS: usize = 200;
+
+fn said_of(text: &str) -> String {
+    text.chars().take(NAME_CHARS).collect()
 }
 
 #[async_trait]
@@ -260,19 +316,32 @@ impl Source for HttpsSource {
         asked.extend(narrow.attempt.as_ref().map(|id| ("attempt", id.to_string())));
         asked.extend(narrow.platform.as_ref().map(|id| ("platform", id.to_string())));
         asked.extend(narrow.target.as_ref().map(|id| ("target", id.to_string())));
-        let (mut found, mut next) = (Vec::new(), None::<String>);
+        let (mut found, mut places, mut cursors) = (Vec::new(), HashSet::new(), HashSet::new());
+        let (mut next, mut without_news) = (None::<String>, 0);
         for _ in 0..MOST_PAGES {
             let mut query = asked.clone();
             query.extend(next.take().map(|next| ("cursor", next)));
             let url = self.collector.at("legs", &query)?;
             let page: Listed = self.collector.read(&self.collector.ask(Method::GET, url, None).await?)?;
-            found.extend(page.legs.into_iter().map(|leg| self.found(leg, page.now, narrow)));
-            match page.next {
-                Some(cursor) => next = Some(cursor),
-                None => break,
+            let known = found.len();
+            for leg in page.legs {
+                let leg = self.found(&leg, page.now, narrow);
+                // A listing that moves while it is read shows one twice. What cannot be read has no name to be known by.
+                if places.insert(leg.place.clone()) || !leg.unreadable.is_empty() {
+                    found.push(leg);
+                }
             }
+            let Some(cursor) = page.next else { return Ok(found) };
+            if !cursors.insert(cursor.clone()) {
+                return Err(self.endless("it gives a cursor that it has given before"));
+            }
+            without_news = if found.len() > known { 0 } else { without_news + 1 };
+            if without_news >= PAGES_WITHOUT_NEWS {
+                return Err(self.endless(&format!("{PAGES_WITHOUT_NEWS} pages have nothing new in them")));
+            }
+            next = Some(cursor);
         }
-        Ok(found)
+        Err(self.endless(&format!("it has over {MOST_PAGES} pages")))
     }
 
     async fn segment(&self, leg: &FoundLeg, name: &str) -> Result<Vec<u8>, SinkError> {

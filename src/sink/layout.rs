@@ -1,12 +1,13 @@
 //! Where things lie in a sink that holds objects or files: `{run}/{attempt}/{leg}/{epoch}/{seq:012}.ndjson`.
 //!
 //! Ids come from the environment. Each becomes one path component that stays inside the root, is bounded, and falls on no other id's,
-//! also where names differ in case only. Names are not read back: plan, marker and events say whose they are.
+//! also where names differ in case only. Plan, marker and events say whose they are; names are
+//! read back only where none of these can be read.
 
-use crate::core::ids::{Digest, Seq};
+use crate::core::ids::{Attempt, Digest, Epoch, LegId, Platform, RunId, Seq, Target};
 
 use super::SinkContext;
-use super::source::Narrow;
+use super::source::{LegName, Narrow};
 
 pub(super) const PLAN: &str = "plan.json";
 pub(super) const MARKER: &str = "marker.json";
@@ -39,6 +40,27 @@ pub(super) fn leg_fits(name: &str, narrow: &Narrow) -> bool {
     let (platform, target) = (parts.next(), parts.next());
     let fits = |wanted: Option<&str>, part: Option<&str>| wanted.is_none_or(|wanted| part == Some(component(wanted).as_str()));
     fits(narrow.platform.as_ref().map(|id| id.as_str()), platform) && fits(narrow.target.as_ref().map(|id| id.as_str()), target)
+}
+
+/// Whose a place is by the names of its folders, outermost first: run, attempt, leg, epoch. What a name does not say is what was asked for,
+/// and an id that was asked for stands as it was asked for, for its name may not be plain.
+pub(super) fn name_of(parts: &[&str], narrow: &Narrow) -> LegName {
+    let id = |part: Option<&str>, asked: Option<&str>| match (part, asked) {
+        (Some(part), Some(asked)) if part == component(asked) => asked.to_owned(),
+        (Some(part), _) if !part.is_empty() => part.to_owned(),
+        (_, asked) => asked.unwrap_or("unknown").to_owned(),
+    };
+    let mut of_leg = parts.get(2).into_iter().flat_map(|leg| leg.split(','));
+    let (platform, target) = (of_leg.next(), of_leg.next());
+    let shard = of_leg.next().and_then(|shard| shard.replace("-of-", "/").parse().ok());
+    let leg = LegId {
+        run_id: RunId::new(id(parts.first().copied(), narrow.run_id.as_ref().map(RunId::as_str))),
+        attempt: Attempt::new(id(parts.get(1).copied(), narrow.attempt.as_ref().map(Attempt::as_str))),
+        platform: Platform::new(id(platform, narrow.platform.as_ref().map(Platform::as_str))),
+        target: Target::new(id(target, narrow.target.as_ref().map(Target::as_str))),
+        shard,
+    };
+    LegName { leg, epoch: parts.get(3).map(|epoch| Epoch::new(*epoch)) }
 }
 
 /// The name of the segment that begins with `first`.
@@ -142,6 +164,28 @@ mod tests {
         ] {
             assert_eq!(segment_first(name), first, "{name}");
         }
+    }
+
+    #[test]
+    fn a_place_that_holds_nothing_readable_still_names_its_leg() {
+        let mut context = SinkContext::new(
+            LegId {
+                run_id: "17".into(),
+                attempt: "2".into(),
+                platform: "macOS x86".into(),
+                target: "stable".into(),
+                shard: "1/3".parse().ok(),
+            },
+            Epoch::from("e"),
+        );
+        let folder = epoch_folder(&context);
+        let parts: Vec<&str> = folder.iter().map(String::as_str).collect();
+        let asked = Narrow { platform: Some("macOS x86".into()), ..Narrow::default() };
+        assert_eq!(name_of(&parts, &asked), LegName { leg: context.leg.clone(), epoch: Some(context.epoch.clone()) });
+        context.leg.platform = Platform::new(component("macOS x86"));
+        assert_eq!(name_of(&parts, &Narrow::default()).leg, context.leg, "an id that is not plain is known by its name");
+        let short = name_of(&parts[..1], &asked);
+        assert_eq!((short.leg.attempt.as_str(), short.leg.platform.as_str(), short.epoch), ("unknown", "macOS x86", None));
     }
 
     proptest! {

@@ -42,7 +42,7 @@ pub use flusher::{Backlog, Flusher, FlusherOptions, Patience, RenderMarker, Sink
 pub use github::{GithubSink, GithubSource, service_jobs};
 pub use https::{HttpsSink, HttpsSource};
 pub use object::{ObjectSink, ObjectSource};
-pub use source::{Closing, FoundLeg, FoundMarker, Narrow, Source, open_source};
+pub use source::{Closing, FoundLeg, FoundMarker, LegName, Narrow, Source, open_source};
 pub use variables::Variables;
 
 /// Whose evidence a sink receives.

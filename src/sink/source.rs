@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::core::ids::{Attempt, Platform, RunId, Target};
+use crate::core::ids::{Attempt, Epoch, LegId, Platform, RunId, Seq, Target};
 use crate::core::moment::{Secs, Wall};
 
 use super::error::SinkError;
@@ -35,11 +35,36 @@ pub struct Narrow {
 pub struct FoundLeg {
     /// The sink's own name for the epoch's folder.
     pub place: String,
+    /// Whose it is by that name: all that is known of a leg of which nothing can be read.
+    pub named: LegName,
     /// The `run-started` event, where it arrived.
     pub plan: Option<Vec<u8>>,
     pub marker: Option<FoundMarker>,
     /// Names of the event segments in order.
     pub segments: Vec<String>,
+    /// The newest event that the sink itself says it holds; 0 where it says nothing of that.
+    pub promised: Seq,
+    /// What is there and cannot be read: which, and why.
+    pub unreadable: Vec<String>,
+}
+
+impl FoundLeg {
+    /// Whether nothing but a name was left: a writer that was refused, or killed before its first word.
+    pub fn is_a_mere_name(&self) -> bool {
+        self.plan.is_none()
+            && self.marker.is_none()
+            && self.segments.is_empty()
+            && self.promised == Seq(0)
+            && self.unreadable.is_empty()
+    }
+}
+
+/// A leg and epoch as the name of its place tells them. Ids that make no plain name stand there in the form that the name has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LegName {
+    pub leg: LegId,
+    /// `None` where the place's name does not hold it.
+    pub epoch: Option<Epoch>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +79,17 @@ pub struct FoundMarker {
 pub trait Source: Send + Sync {
     fn url(&self) -> &str;
 
-    /// Every epoch of every leg that is asked for. `now` is the reader's clock, for a sink that has none of its own.
+    /// Whether it keeps every event. One that keeps markers only is whole without any.
+    fn keeps_events(&self) -> bool {
+        true
+    }
+
+    /// The `run-started` event of a leg of which nothing else can be read.
+    async fn plan(&self, leg: &FoundLeg) -> Result<Option<Vec<u8>>, SinkError> {
+        Ok(leg.plan.clone())
+    }
+
+    /// Every epoch of every leg that is asked for. What cannot be read costs its own leg, and is told there. `now` is the reader's clock, for a sink that has none of its own.
     async fn legs(&self, narrow: &Narrow, now: Wall) -> Result<Vec<FoundLeg>, SinkError>;
 
     /// The bytes of one segment: event lines, each with its newline.

@@ -43,6 +43,9 @@ struct Kept {
     lease_s: Option<Secs>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     written_at: Option<Wall>,
+    /// Of a leg of which nothing could be read when it was imported.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unreadable: bool,
 }
 
 /// Gathers `sources` into the archive at `into`. What cannot be read costs itself and is said in the warnings.
@@ -50,9 +53,12 @@ pub fn import(sources: &[String], into: &Path, question: &Question) -> Result<(I
     let mut found = Found::default();
     let mut all = Vec::new();
     for source in sources {
-        all.extend(places(source, &mut found)?);
+        all.extend(places(source, question, &mut found)?);
     }
     let mut importing = Importing { archive: Archive::create_or_open(into)?, done: Imported::default() };
+    for evidence in std::mem::take(&mut found.evidence) {
+        importing.put_kept(&Kept::of(evidence, question.now))?;
+    }
     for place in all {
         let taken = match &place {
             Place::Ledger(path) => importing.ledger(path, &mut found).map_err(SourceError::from),
@@ -178,6 +184,14 @@ impl Importing {
                     Ok(bytes) => self.lines(&bytes, &mut adding, &mut unreadable)?,
                     Err(error) => found.warn(error.to_string()),
                 }
+            }
+            if adding.is_none()
+                && let Ok(Some(plan)) = runtime.block_on(source.plan(&place))
+            {
+                self.lines(&plan, &mut adding, &mut unreadable)?;
+            }
+            if adding.is_none() && !place.is_a_mere_name() && !super::sink::has_a_marker(&place) {
+                self.put_kept(&Kept::of(super::sink::of_a_name(url, &place), question.now))?;
             }
             let shown = format!("{url}: {}", place.place);
             if unreadable > 0 {
@@ -358,7 +372,7 @@ fn fold(
         if samples == Samples::Dropped {
             row.samples.clear();
         }
-        Kept { row, resumes: leg.started.resumes.clone(), lease_s: None, written_at: None }
+        Kept { row, resumes: leg.started.resumes.clone(), lease_s: None, written_at: None, unreadable: false }
     }))
 }
 
@@ -366,13 +380,14 @@ impl Kept {
     fn of(evidence: Evidence, now: Wall) -> Self {
         let (lease_s, written_at) = match evidence.trace {
             Trace::Marker { lease, age } => (Some(lease), Some(Wall(now.0.saturating_sub_unsigned(age.millis())))),
-            Trace::Ledger | Trace::Damaged { .. } | Trace::None => (None, None),
+            Trace::Ledger | Trace::Damaged { .. } | Trace::Unreadable | Trace::None => (None, None),
         };
+        let unreadable = matches!(evidence.trace, Trace::Unreadable);
         let mut row = evidence.row;
         // Where it was read from is no part of it: the same evidence from another place is the same evidence.
         row.source = None;
         row.samples.clear();
-        Self { row, resumes: evidence.resumes, lease_s, written_at }
+        Self { row, resumes: evidence.resumes, lease_s, written_at, unreadable }
     }
 
     fn reach(&self) -> (bool, Option<u64>, Option<u64>, u32) {
@@ -388,6 +403,7 @@ impl Kept {
     fn into_evidence(self, now: Wall, shown: &str) -> Evidence {
         let trace = match self.lease_s.zip(self.written_at) {
             Some((lease, written)) => Trace::Marker { lease, age: now.since(written) },
+            None if self.unreadable => Trace::Unreadable,
             None => Trace::Ledger,
         };
         let mut row = self.row;

@@ -339,6 +339,7 @@ fn unite(known: &mut Evidence, other: Evidence) {
         (marker @ Trace::Marker { .. }, _) | (_, marker @ Trace::Marker { .. }) => marker,
         (Trace::Ledger, _) | (_, Trace::Ledger) => Trace::Ledger,
         (damaged @ Trace::Damaged { .. }, _) | (_, damaged @ Trace::Damaged { .. }) => damaged,
+        (Trace::Unreadable, _) | (_, Trace::Unreadable) => Trace::Unreadable,
         (Trace::None, Trace::None) => Trace::None,
     };
     best.resumes = best.resumes.or(rest.resumes);

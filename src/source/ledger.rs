@@ -9,7 +9,7 @@ use crate::core::event::{Envelope, HostInfo};
 use crate::core::fold::Leg;
 use crate::core::history::PastLeg;
 use crate::core::ids::{FilePath, Seq};
-use crate::core::row::Head;
+use crate::core::row::{Head, LegRow};
 use crate::host::identity;
 use crate::store::{Event, LedgerFolder, Reader, StoreError, is_writer_alive};
 
@@ -28,9 +28,12 @@ pub fn read_database(path: &Path) -> Result<Found, StoreError> {
 fn evidence_of(path: &Path, found: &mut Found) -> Result<Option<Evidence>, StoreError> {
     // Asked first: a writer that ends while its events are read was alive when they were not all there.
     let alive = is_writer_alive(path);
-    let Folded { leg: Some(leg), damaged } = fold(path, found)? else {
-        found.warn(format!("{}: it has no run-started and says nothing of a leg", path.display()));
-        return Ok(None);
+    let reader = Reader::open(path)?;
+    let Folded { leg, damaged } = fold(&reader, found);
+    let Some(leg) = leg else {
+        let why = "it has no run-started and says nothing of a leg";
+        found.warn(format!("{}: {why}", path.display()));
+        return Ok(Some(without_a_word(&reader, why, alive)));
     };
     let mut row = leg.row();
     row.source = Some(path.display().to_string());
@@ -40,6 +43,17 @@ fn evidence_of(path: &Path, found: &mut Found) -> Result<Option<Evidence>, Store
     let writer = writer(alive, &leg);
     let trace = if damaged { Trace::Damaged { after: leg.head.seq } } else { Trace::Ledger };
     Ok(Some(Evidence { row, trace, writer, resumes: leg.started.resumes.clone() }))
+}
+
+/// A database that names its leg and says nothing of it.
+fn without_a_word(reader: &Reader, why: &str, alive: bool) -> Evidence {
+    let identity = reader.identity();
+    let mut row = LegRow::named(identity.leg.clone());
+    row.epoch = Some(identity.epoch.clone());
+    row.why = why.to_owned();
+    row.source = Some(reader.path().display().to_string());
+    let (trace, writer) = if alive { (Trace::Ledger, Writer::Alive) } else { (Trace::Unreadable, Writer::Unknown) };
+    Evidence { row, trace, writer, resumes: None }
 }
 
 fn writer(alive: bool, leg: &Leg) -> Writer {
@@ -59,11 +73,19 @@ struct Folded {
 }
 
 /// The events of a database, folded up to the first that cannot be read or cannot follow; that is told once, with what it costs.
-fn fold(path: &Path, found: &mut Found) -> Result<Folded, StoreError> {
-    let reader = Reader::open(path)?;
+fn fold(reader: &Reader, found: &mut Found) -> Folded {
     let mut folded = Folded::default();
+    let shown = reader.path().display();
     let mut lines = reader.lines_after(Seq(0));
-    while let Some(line) = lines.next().transpose()? {
+    while let Some(line) = lines.next() {
+        let line = match line {
+            Ok(line) => line,
+            Err(error) => {
+                folded.damaged = true;
+                found.warn(format!("{error}; what comes after it is not used"));
+                break;
+            }
+        };
         let (seq, stored) = (line.seq, line.stored());
         let taken = match (Event::from(line), stored) {
             (Event::Known(envelope), Some(stored)) => {
@@ -76,12 +98,11 @@ fn fold(path: &Path, found: &mut Found) -> Result<Folded, StoreError> {
         if let Err(why) = taken {
             folded.damaged = true;
             let lost = lines.count();
-            let shown = path.display();
             found.warn(format!("{shown}: {why}; {lost} events after it are not used; see 'ledger verify {shown}'"));
             break;
         }
     }
-    Ok(folded)
+    folded
 }
 
 fn take(leg: &mut Option<Leg>, envelope: &Envelope, head: Head) -> Result<(), crate::core::fold::FoldError> {
@@ -109,7 +130,7 @@ pub fn unfinished(path: &Path) -> Result<Option<Unfinished>, StoreError> {
         return Ok(None);
     }
     let alive = is_writer_alive(path);
-    let Folded { leg, .. } = fold(path, &mut Found::default())?;
+    let Folded { leg, .. } = fold(&reader, &mut Found::default());
     Ok(leg.map(|leg| Unfinished { writer: writer(alive, &leg), leg }))
 }
 
@@ -126,7 +147,9 @@ pub fn resumable(path: &Path, files: &[FilePath], differs: &dyn Fn(&Leg) -> Opti
     let databases = LedgerFolder::open(path)?.databases()?;
     let mut other = None;
     for database in databases.iter().rev().filter(|database| database.identity.is_ok() && !is_writer_alive(&database.path)) {
-        let Folded { leg: Some(leg), damaged: false } = fold(&database.path, &mut Found::default())? else { continue };
+        let Folded { leg: Some(leg), damaged: false } = fold(&Reader::open(&database.path)?, &mut Found::default()) else {
+            continue;
+        };
         let same_files = leg.started.plan.len() == files.len()
             && leg.started.plan.iter().zip(files).all(|(planned, file)| planned.path() == *file);
         if !same_files {

@@ -41,12 +41,18 @@ pub struct Evidence {
 /// Reads one SOURCE: a path, or the URL of a sink. In a folder, a file that cannot be read costs itself and is told.
 pub fn read(source: &str, question: &assemble::Question, found: &mut Found) -> Result<(), SourceError> {
     let is_folder = std::path::Path::new(source).is_dir();
-    let places = open::places(source, found)?;
+    let places = open::places(source, question, found)?;
     for (place, (held, read)) in places.iter().zip(read_places(&places, question)) {
         let says_nothing = held.evidence.is_empty();
         found.join(held);
         match read {
-            Err(error) if is_folder => found.warn(error.to_string()),
+            Err(error) if is_folder => {
+                found.warn(error.to_string());
+                // Its leg does not vanish with it.
+                if let open::Place::Ledger(path) | open::Place::Archive(path) = place {
+                    found.evidence.push(open::unreadable(path, &error, &[], question));
+                }
+            }
             // A file that was named and says nothing at all is a mistake, not a night without legs.
             Ok(()) if !is_folder && place.is_text() && says_nothing => {
                 return Err(SourceError::Empty { path: source.into() });

@@ -5,10 +5,12 @@ use std::io::{self, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::assemble::Question;
-use super::{Found, Named, archive, ci_data, junit, ledger, narrow, sink, timing};
-use crate::core::ids::LegId;
+use super::{Evidence, Found, Named, archive, ci_data, junit, ledger, narrow, sink, timing};
+use crate::core::classify::{Trace, Writer};
+use crate::core::ids::{Attempt, Epoch, LegId, Platform, RunId, Target};
 use crate::core::moment::Wall;
-use crate::store::{LedgerFolder, StoreError, is_archive};
+use crate::core::row::LegRow;
+use crate::store::{LedgerFolder, StoreError, ids_of_name, in_a_name, is_archive};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
@@ -56,14 +58,14 @@ const SNIFFED: usize = 512;
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// The places that one SOURCE names.
-pub fn places(source: &str, found: &mut Found) -> Result<Vec<Place>, SourceError> {
+pub fn places(source: &str, question: &Question, found: &mut Found) -> Result<Vec<Place>, SourceError> {
     if super::is_sink(source) {
         return Ok(vec![Place::Sink(source.to_owned())]);
     }
     let path = Path::new(source);
     let metadata = std::fs::metadata(path).map_err(|error| SourceError::io(path, error))?;
     let told = found.warnings.len();
-    let places = if metadata.is_dir() { folder(path, found)? } else { file(path)?.into_iter().collect() };
+    let places = if metadata.is_dir() { folder(path, question, found)? } else { file(path)?.into_iter().collect() };
     // A folder of which each file is damaged was told of, file by file.
     if places.is_empty() && found.warnings.len() == told { Err(SourceError::Empty { path: path.to_owned() }) } else { Ok(places) }
 }
@@ -105,10 +107,15 @@ fn file(path: &Path) -> Result<Option<Place>, SourceError> {
 
 /// A folder: of ledgers, of ci-data (`runs/` below it is looked at too, which is how public projects keep it), of JUnit or timing
 /// files, or a file sink's own.
-fn folder(path: &Path, found: &mut Found) -> Result<Vec<Place>, SourceError> {
-    let mut places = databases(path, found)?;
+fn folder(path: &Path, question: &Question, found: &mut Found) -> Result<Vec<Place>, SourceError> {
+    let mut places = databases(path, question, found)?;
     for file_path in plain_files(path)? {
         let extension = file_path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        let is_read = matches!(extension, "ndjson" | "jsonl" | "xml" | "txt");
+        if is_read && !file_path.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            found.warn(format!("{}: is no regular file, and not read", file_path.display()));
+            continue;
+        }
         match extension {
             "ndjson" | "jsonl" => places.push(Place::CiData(file_path)),
             "xml" => places.push(Place::JUnit(file_path)),
@@ -120,7 +127,7 @@ fn folder(path: &Path, found: &mut Found) -> Result<Vec<Place>, SourceError> {
     }
     let runs = path.join("runs");
     if places.is_empty() && runs.is_dir() {
-        return folder(&runs, found);
+        return folder(&runs, question, found);
     }
     if places.is_empty()
         && let Some(url) = sink_url(path)
@@ -130,20 +137,55 @@ fn folder(path: &Path, found: &mut Found) -> Result<Vec<Place>, SourceError> {
     Ok(places)
 }
 
-fn databases(path: &Path, found: &mut Found) -> Result<Vec<Place>, SourceError> {
+fn databases(path: &Path, question: &Question, found: &mut Found) -> Result<Vec<Place>, SourceError> {
     let has_one = plain_files(path)?.iter().any(|file| file.extension().is_some_and(|extension| extension == "db"));
     if !has_one {
         return Ok(Vec::new());
     }
-    let mut places = Vec::new();
+    let (mut places, mut known) = (Vec::new(), Vec::new());
     for database in LedgerFolder::open(path)?.databases()? {
         match database.identity {
-            Ok(_) => places.push(Place::Ledger(database.path)),
+            Ok(identity) => {
+                known.push(identity.leg);
+                places.push(Place::Ledger(database.path));
+            }
             Err(StoreError::Foreign { path, .. }) if is_archive(&path) => places.push(Place::Archive(path)),
-            Err(error) => found.warn(error.to_string()),
+            // A database of something else was never evidence.
+            Err(error @ StoreError::Foreign { .. }) => found.warn(error.to_string()),
+            // Those stand last, when all others are known.
+            Err(error) => {
+                found.warn(error.to_string());
+                found.evidence.push(unreadable(&database.path, &error, &known, question));
+            }
         }
     }
     Ok(places)
+}
+
+/// A database that cannot be read is a leg all the same: by what its name says, with ids as they were asked for or as other legs of the
+/// folder have them, for a name holds a tamed form only. Among the epochs of its leg it stands where it was written last.
+pub fn unreadable(path: &Path, error: &dyn std::fmt::Display, known: &[LegId], question: &Question) -> Evidence {
+    let named = named(path, question);
+    let leg = ids_of_name(path).map_or(named.leg, |[run, attempt, platform, target]| {
+        let whole = |part: String, asked: Option<&str>, of: fn(&LegId) -> &str| {
+            let mut ids = asked.into_iter().chain(known.iter().map(of));
+            ids.find(|id| in_a_name(id) == part).map_or_else(|| part.clone(), str::to_owned)
+        };
+        LegId {
+            run_id: RunId::new(whole(run, question.run_id.as_ref().map(RunId::as_str), |leg| leg.run_id.as_str())),
+            attempt: Attempt::new(whole(attempt, question.attempt.as_ref().map(Attempt::as_str), |leg| leg.attempt.as_str())),
+            platform: Platform::new(whole(platform, question.platform.as_ref().map(Platform::as_str), |leg| leg.platform.as_str())),
+            target: Target::new(whole(target, question.target.as_ref().map(Target::as_str), |leg| leg.target.as_str())),
+            shard: None,
+        }
+    });
+    let written = named.written.unwrap_or(question.now).0.max(0);
+    let mut row = LegRow::named(leg);
+    // As an epoch's own name begins, so that it falls in order among them.
+    row.epoch = Some(Epoch::new(format!("{:08x}-{:04x}-unreadable", written >> 16, written & 0xffff)));
+    row.why = error.to_string();
+    row.source = Some(path.display().to_string());
+    Evidence { row, trace: Trace::Unreadable, writer: Writer::Unknown, resumes: None }
 }
 
 /// Files directly in a folder, by name.

@@ -8,6 +8,7 @@ use crate::core::classify::{Trace, Writer};
 use crate::core::event::Envelope;
 use crate::core::fold::Leg;
 use crate::core::ids::{Digest, Seq};
+use crate::core::lease;
 use crate::core::marker::Marker;
 use crate::core::moment::{Secs, Wall};
 use crate::core::outcome::Terminal;
@@ -19,15 +20,16 @@ pub async fn read(url: &str, narrow: &Narrow, now: Wall, found: &mut Found) -> R
     let sink = open_source(url, &narrow.variables)?;
     let mut legs = sink.legs(narrow, now).await?;
     if legs.len() > MANY_LEGS {
-        legs.iter_mut().filter(|leg| is_closed(leg)).for_each(|leg| leg.segments.clear());
+        for leg in legs.iter_mut().filter(|leg| is_closed(leg)) {
+            leg.segments.clear();
+            leg.promised = Seq(0);
+        }
     }
     let sink = sink.as_ref();
     // In their order, and some under way at once: a far store answers late, not slowly.
-    let mut gathered = stream::iter(legs).map(|leg| async move { (segments(sink, &leg).await, leg) }).buffered(LEGS_TOGETHER);
-    while let Some((segments, leg)) = gathered.next().await {
-        if let Some(evidence) = evidence_of(sink.url(), &leg, segments, found) {
-            found.evidence.push(evidence);
-        }
+    let mut gathered = stream::iter(legs).map(|leg| look(sink, leg, now)).buffered(LEGS_TOGETHER);
+    while let Some(one) = gathered.next().await {
+        found.join(one);
     }
     Ok(())
 }
@@ -62,39 +64,105 @@ async fn segments(sink: &dyn Source, leg: &FoundLeg) -> Vec<Segment> {
 /// The markers alone, for an import that keeps the events as they are.
 pub async fn read_markers(url: &str, narrow: &Narrow, now: Wall, found: &mut Found) -> Result<(), SinkError> {
     let sink = open_source(url, &narrow.variables)?;
-    for mut leg in sink.legs(narrow, now).await? {
-        leg.segments.clear();
-        if let Some(evidence) = evidence_of(sink.url(), &leg, Vec::new(), found) {
-            found.evidence.push(evidence);
+    for leg in sink.legs(narrow, now).await? {
+        let name = name_of(sink.as_ref(), &leg);
+        tell_unreadable(&leg, &name, found);
+        if let Some(marker) = marker_of(&leg).unwrap_or_default() {
+            found.evidence.push(of_marker(sink.url(), marker, None));
         }
     }
     Ok(())
 }
 
-fn evidence_of(url: &str, place: &FoundLeg, segments: Vec<Segment>, found: &mut Found) -> Option<Evidence> {
-    let name = format!("{url}: {}", place.place);
-    let marker = place.marker.as_ref().and_then(|marker| match serde_json::from_slice::<Marker>(&marker.bytes) {
-        Ok(read) => Some((read, marker.age)),
-        Err(error) => {
-            found.warn(format!("{name}: the marker cannot be read: {error}"));
-            None
+fn name_of(sink: &dyn Source, leg: &FoundLeg) -> String {
+    format!("{}: {}", sink.url(), leg.place)
+}
+
+/// What one epoch's place says, and what of it cannot be read. A place with nothing readable in it still is a leg that ran.
+async fn look(sink: &dyn Source, place: FoundLeg, now: Wall) -> Found {
+    let mut found = Found::default();
+    let name = name_of(sink, &place);
+    tell_unreadable(&place, &name, &mut found);
+    let mut folded = fold(segments(sink, &place).await, &name, &mut found);
+    if folded.leg.is_none() {
+        match sink.plan(&place).await {
+            // A leg of which no more than the plan arrived, or is left, has its first event.
+            Ok(Some(plan)) => folded.begin(&plan, &name, &mut found),
+            Ok(None) => {}
+            Err(error) => found.warn(format!("{name}: {error}")),
         }
-    });
-    let leg = folded(place, segments, &name, found);
-    let resumes = leg.as_ref().and_then(|leg| leg.started.resumes.clone());
-    let from_events = leg.as_ref().map(Leg::row);
-    let (mut row, trace, writer) = match (marker, from_events) {
-        (Some((marker, age)), events) => {
-            let trace = Trace::Marker { lease: marker.row.lease_s.unwrap_or(Secs::ZERO), age };
-            // A sink alone cannot tell a killed ledger from a lost machine, wherever it is read: only the lease speaks. The ledger folder
-            // beside it, on the very host and boot, can.
-            (newer(marker.row, events), trace, Writer::Unknown)
-        }
-        (None, Some(row)) => (row, Trace::Ledger, Writer::Unknown),
-        (None, None) => return None,
+    }
+    if !folded.cut && folded.last() < place.promised {
+        folded.cut = true;
+        found.warn(format!("{name}: {}", short_of(&place, folded.last())));
+    }
+    let marker = marker_of(&place).unwrap_or_default();
+    let evidence = match (marker, folded.leg) {
+        (Some(marker), leg) => Some(of_marker(sink.url(), marker, leg.as_ref())),
+        (None, Some(leg)) => Some(of_events(sink.url(), &leg, folded.cut, now)),
+        (None, None) if place.is_a_mere_name() => None,
+        (None, None) => Some(of_a_name(sink.url(), &place)),
     };
+    found.evidence.extend(evidence);
+    found
+}
+
+fn tell_unreadable(place: &FoundLeg, name: &str, found: &mut Found) {
+    place.unreadable.iter().for_each(|why| found.warn(format!("{name}: {why}")));
+    if let Err(why) = marker_of(place) {
+        found.warn(format!("{name}: {why}"));
+    }
+}
+
+fn marker_of(place: &FoundLeg) -> Result<Option<(Marker, Secs)>, String> {
+    let Some(marker) = &place.marker else { return Ok(None) };
+    let read = serde_json::from_slice::<Marker>(&marker.bytes);
+    read.map(|read| Some((read, marker.age))).map_err(|error| format!("the marker cannot be read: {error}"))
+}
+
+pub fn has_a_marker(place: &FoundLeg) -> bool {
+    matches!(marker_of(place), Ok(Some(_)))
+}
+
+fn short_of(place: &FoundLeg, last: Seq) -> String {
+    format!("it is said to hold event {}, and gives events up to {last}", place.promised)
+}
+
+fn of_marker(url: &str, (marker, age): (Marker, Secs), leg: Option<&Leg>) -> Evidence {
+    let trace = Trace::Marker { lease: marker.row.lease_s.unwrap_or(Secs::ZERO), age };
+    let row = newer(marker.row, leg.map(Leg::row));
+    // A sink alone cannot tell a killed ledger from a lost machine, wherever it is read: only the lease speaks. The ledger folder beside
+    // it, on the very host and boot, can.
+    evidence(url, row, trace, leg)
+}
+
+/// Events whose marker is lost. How long their silence has been is told by the newest of them, which is older than the marker was: it is
+/// counted by the reader's clock, against the lease that the leg's own heartbeat asks for.
+fn of_events(url: &str, leg: &Leg, cut: bool, now: Wall) -> Evidence {
+    let mut row = leg.row();
+    if cut {
+        return evidence(url, row, Trace::Damaged { after: leg.head.seq }, Some(leg));
+    }
+    let lease = lease::lease_for(leg.started.heartbeat_s);
+    row.lease_s = Some(lease);
+    evidence(url, row, Trace::Marker { lease, age: now.since(leg.last_event()) }, Some(leg))
+}
+
+/// A leg of which nothing can be read: it is known by the name of its place, and never by its absence.
+pub fn of_a_name(url: &str, place: &FoundLeg) -> Evidence {
+    let why = place.unreadable.first().cloned().or_else(|| marker_of(place).err());
+    let mut row = LegRow::named(place.named.leg.clone());
+    row.epoch.clone_from(&place.named.epoch);
+    row.why = why.unwrap_or_else(|| match place.promised {
+        Seq(0) => "its plan and its events are damaged".to_owned(),
+        _ => short_of(place, Seq(0)),
+    });
+    evidence(url, row, Trace::Unreadable, None)
+}
+
+fn evidence(url: &str, mut row: LegRow, trace: Trace, leg: Option<&Leg>) -> Evidence {
     row.source = Some(url.to_owned());
-    Some(Evidence { row, trace, writer, resumes })
+    Evidence { row, trace, writer: Writer::Unknown, resumes: leg.and_then(|leg| leg.started.resumes.clone()) }
 }
 
 /// Events carry every detail and the marker may be ahead of them; whichever reaches further speaks, and the marker's lease stays.
@@ -111,27 +179,56 @@ fn newer(marker: LegRow, events: Option<LegRow>) -> LegRow {
 /// A segment's name and bytes, or why there are none.
 type Segment = Result<(String, Vec<u8>), SinkError>;
 
-fn folded(place: &FoundLeg, segments: Vec<Segment>, name: &str, found: &mut Found) -> Option<Leg> {
+/// The events of one epoch, folded as far as they follow one another.
+#[derive(Default)]
+struct Folded {
+    leg: Option<Leg>,
+    /// Something stands there that cannot be read or cannot follow, and nothing after it is used.
+    cut: bool,
+}
+
+impl Folded {
+    fn last(&self) -> Seq {
+        self.leg.as_ref().map_or(Seq(0), |leg| leg.head.seq)
+    }
+
+    fn begin(&mut self, plan: &[u8], name: &str, found: &mut Found) {
+        let text = String::from_utf8_lossy(plan);
+        if let Err(why) = take(&mut self.leg, text.trim_end()) {
+            self.cut = true;
+            found.warn(format!("{name}: the plan cannot be read: {why}"));
+        }
+    }
+}
+
+fn fold(segments: Vec<Segment>, name: &str, found: &mut Found) -> Folded {
     let mut chain = Chain::default();
-    let mut leg: Option<Leg> = None;
-    // A leg of which no more than the plan arrived has its first event.
-    let plan = place.plan.clone().filter(|_| segments.is_empty()).map(|bytes| Ok(("the plan".to_owned(), bytes)));
-    for segment in plan.into_iter().chain(segments) {
+    let mut folded = Folded::default();
+    for segment in segments {
         let (segment, bytes) = match segment {
             Ok(read) => read,
             Err(error) => {
-                found.warn(format!("{name}: {error}"));
+                found.warn(format!("{name}: {}", error.detail));
+                folded.cut = true;
                 break;
             }
         };
-        for line in String::from_utf8_lossy(&bytes).lines() {
-            if let Err(why) = chain.follow(line, None).map_err(|error| error.to_string()).and_then(|_| take(&mut leg, line)) {
+        let text = String::from_utf8_lossy(&bytes);
+        if text.trim().is_empty() {
+            found.warn(format!("{name}: {segment} is empty; what comes after it is not used"));
+            folded.cut = true;
+            break;
+        }
+        for line in text.lines() {
+            let followed = chain.follow(line, None).map_err(|error| error.to_string());
+            if let Err(why) = followed.and_then(|_| take(&mut folded.leg, line)) {
                 found.warn(format!("{name}: {segment}: {why}; what comes after it is not used"));
-                return leg;
+                folded.cut = true;
+                return folded;
             }
         }
     }
-    leg
+    folded
 }
 
 fn take(leg: &mut Option<Leg>, line: &str) -> Result<(), String> {
@@ -147,12 +244,16 @@ fn take(leg: &mut Option<Leg>, line: &str) -> Result<(), String> {
 }
 
 /// How one epoch in a sink stands: the chain of its segments, and its marker's head against it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SinkVerified {
     pub place: String,
     pub last: Seq,
     pub ended: bool,
     pub broken: Option<String>,
+    /// Why nobody can say how it stands.
+    pub unreadable: Option<String>,
+    /// What cannot be read beside a chain that is whole.
+    pub notes: Vec<String>,
 }
 
 /// Follows the chain of every epoch that the sink holds.
@@ -161,37 +262,65 @@ pub async fn verify(url: &str, narrow: &Narrow, now: Wall) -> Result<Vec<SinkVer
     let mut verified = Vec::new();
     for place in sink.legs(narrow, now).await? {
         // A writer that was refused, or killed before its first word, has left a name and no evidence.
-        if place.marker.is_none() && place.segments.is_empty() {
-            continue;
+        if !place.is_a_mere_name() {
+            verified.push(verify_one(sink.as_ref(), &place).await);
         }
-        verified.push(verify_one(sink.as_ref(), &place).await?);
     }
     Ok(verified)
 }
 
-async fn verify_one(sink: &dyn Source, place: &FoundLeg) -> Result<SinkVerified, SinkError> {
+async fn verify_one(sink: &dyn Source, place: &FoundLeg) -> SinkVerified {
+    let mut told = place.unreadable.clone();
+    let marker = marker_of(place).unwrap_or_else(|why| {
+        told.push(why);
+        None
+    });
+    let known = marker.and_then(|(marker, _)| marker.row.head);
+    let mut verified = follow(sink, place, known.as_ref()).await;
+    let promised = known.map_or(Seq(0), |head| head.seq).max(place.promised);
+    // Where a sink keeps no events, none of them is missing.
+    let behind = sink.keeps_events() && promised > verified.last;
+    if behind && verified.broken.is_none() && verified.unreadable.is_none() {
+        verified.broken = Some(match promised == place.promised {
+            true => short_of(place, verified.last),
+            false => format!("the marker knows event {promised}, and the segments end at {}", verified.last),
+        });
+    }
+    if verified.ended || verified.broken.is_some() || verified.unreadable.is_some() {
+        verified.notes = told;
+    } else if !told.is_empty() {
+        verified.unreadable = Some(told.join("; "));
+    }
+    verified
+}
+
+/// The chain of a place's segments, as far as it holds, against the head that the marker names.
+async fn follow(sink: &dyn Source, place: &FoundLeg, known: Option<&Head>) -> SinkVerified {
     let mut chain = Chain::default();
-    let mut broken = None;
-    let marker = place.marker.as_ref().and_then(|marker| serde_json::from_slice::<Marker>(&marker.bytes).ok());
-    let known = marker.and_then(|marker| marker.row.head);
+    let mut verified = SinkVerified { place: place.place.clone(), ..SinkVerified::default() };
     'segments: for segment in &place.segments {
-        let bytes = sink.segment(place, segment).await?;
+        let bytes = match sink.segment(place, segment).await {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                verified.unreadable = Some(error.detail);
+                break;
+            }
+        };
+        if bytes.trim_ascii().is_empty() && sink.keeps_events() && place.promised == Seq(0) {
+            verified.broken = Some(format!("{segment} is empty"));
+            break;
+        }
         for line in String::from_utf8_lossy(&bytes).lines() {
             if let Err(error) = chain.follow(line, None) {
-                broken = Some(format!("{segment}: {error}"));
+                verified.broken = Some(format!("{segment}: {error}"));
                 break 'segments;
             }
-            let differs = known.as_ref().is_some_and(|head| head.seq == chain.last() && head.digest != *chain.digest());
+            let differs = known.is_some_and(|head| head.seq == chain.last() && head.digest != *chain.digest());
             if differs {
-                broken = Some(format!("{segment}: event {} is not the one that the marker names", chain.last()));
+                verified.broken = Some(format!("{segment}: event {} is not the one that the marker names", chain.last()));
                 break 'segments;
             }
         }
     }
-    let only_a_marker = place.segments.is_empty();
-    let behind = known.filter(|head| !only_a_marker && head.seq > chain.last());
-    if let (None, Some(head)) = (&broken, behind) {
-        broken = Some(format!("the marker knows event {}, and the segments end at {}", head.seq, chain.last()));
-    }
-    Ok(SinkVerified { place: place.place.clone(), last: chain.last(), ended: chain.ended(), broken })
+    SinkVerified { last: chain.last(), ended: chain.ended(), ..verified }
 }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
+use crate::core::ids::Seq;
+
 /// Cloned to every caller whose events shared one transaction; hence words and paths, not sources.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
@@ -14,6 +16,8 @@ pub enum StoreError {
     NotAFolder { path: PathBuf },
     #[error("{}: exists already and is never overwritten; read it with 'ledger report {}'", .path.display(), .path.display())]
     Exists { path: PathBuf },
+    #[error("{}: event {seq} here is not the one that comes in; it stays as it is, and --into names another folder", .path.display())]
+    Differs { path: PathBuf, seq: Seq },
     #[error("{}: has schema {found}, this ledger knows up to {known}; use the ledger that wrote it, or a newer one", .path.display())]
     NewerSchema { path: PathBuf, found: i64, known: i64 },
     #[error("{}: is a SQLite database but not a ledger (application id {application_id}); name another file or folder", .path.display())]
@@ -47,6 +51,7 @@ impl StoreError {
             StoreError::Missing { path }
             | StoreError::NotAFolder { path }
             | StoreError::Exists { path }
+            | StoreError::Differs { path, .. }
             | StoreError::NewerSchema { path, .. }
             | StoreError::Foreign { path, .. }
             | StoreError::Locked { path }

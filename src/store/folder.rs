@@ -86,7 +86,7 @@ impl LedgerFolder {
             if path.extension().is_none_or(|extension| extension != EXTENSION) {
                 continue;
             }
-            let identity = Reader::open(&path).map(|reader| reader.identity().clone());
+            let identity = open_if_regular(&path).map(|reader| reader.identity().clone());
             if matches!(identity, Err(StoreError::Stillborn { .. })) && super::head::is_writer_alive(&path) {
                 continue;
             }
@@ -123,6 +123,30 @@ impl LedgerFolder {
             Err(error) => Err(error),
         }
     }
+}
+
+/// A pipe or a device of that name would hold whoever opens it.
+fn open_if_regular(path: &Path) -> Result<Reader, StoreError> {
+    let metadata = fs::metadata(path).map_err(|error| StoreError::io(path, &error))?;
+    if !metadata.is_file() {
+        return Err(StoreError::Io { path: path.to_owned(), detail: "is no regular file".to_owned() });
+    }
+    Reader::open(path)
+}
+
+/// The ids in the name of a leg's database: run, attempt, platform, target, each in the form that `in_a_name` gives it. `None` for a name
+/// of another make.
+pub fn ids_of_name(database: &Path) -> Option<[String; 4]> {
+    let stem = database.file_stem()?.to_str()?.strip_prefix(PREFIX)?;
+    let (ids, digest) = stem.rsplit_once('-')?;
+    let is_digest = digest.len() == DIGEST_DIGITS && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let ids: Vec<String> = ids.split('-').map(str::to_owned).collect();
+    if is_digest { ids.try_into().ok() } else { None }
+}
+
+/// An id as it stands in the name of a database.
+pub fn in_a_name(id: &str) -> String {
+    tame(id)
 }
 
 /// The name of a leg's database. Readable where the ids are, and told apart by a digest where they are not.
@@ -201,6 +225,11 @@ mod tests {
         let name = database_name(&leg("17384", "2", "macos-x86", "7.20.8"), &Epoch::from("e"));
         assert!(name.starts_with("leg-17384-2-macos_x86-7.20.8-"), "{name}");
         assert!(name.ends_with(".db"), "{name}");
+        let ids = ["17384", "2", "macos-x86", "7.20.8"].map(in_a_name);
+        assert_eq!(ids_of_name(&Path::new("/x").join(name)), Some(ids));
+        for other in ["night.db", "leg-1-2-3-4.db", "leg-1-2-3-4-5-0123456789abcdef.db", "leg-1-2-3-0123456789abcdef.db"] {
+            assert_eq!(ids_of_name(Path::new(other)), None, "{other}");
+        }
     }
 
     #[test]

@@ -16,3 +16,5 @@ mod store_refusals;
 mod store_writes;
 #[cfg(target_os = "linux")]
 mod syscalls;
+#[cfg(unix)]
+mod unreadable;

@@ -244,7 +244,19 @@ fn a_ledger_comes_home_from_its_lines_up_to_the_first_that_does_not_follow() {
     assert_eq!((whole.last, whole.fault), (Seq(2501), None));
     assert_eq!(verify(&whole.path, None).verdict, Verdict::Whole);
     assert_eq!(stored_texts(&whole.path), stored_texts(&path));
-    assert!(matches!(bring("b", lines.clone()), Err(StoreError::Exists { .. })));
+    let again = bring("b", lines.clone()).unwrap();
+    assert_eq!((again.last, again.added, again.ended, again.fault), (Seq(2501), 0, true, None), "the same again adds nothing");
+    let behind = bring("b", lines[..7].to_vec()).unwrap();
+    assert_eq!((behind.last, behind.added), (Seq(2501), 0), "and neither does a part of it");
+    let mut other = lines.clone();
+    other[2] = other[2].replace('2', "3");
+    assert!(matches!(bring("b", other), Err(StoreError::Differs { seq: Seq(3), .. })));
+    let live = bring("g", lines[..1500].to_vec()).unwrap();
+    assert_eq!((live.last, live.added, live.ended), (Seq(1500), 1500, false));
+    let more = bring("g", lines.clone()).unwrap();
+    assert_eq!((more.last, more.added, more.ended, more.fault), (Seq(2501), 1001, true, None));
+    assert_eq!(verify(&more.path, None).verdict, Verdict::Whole);
+    assert_eq!(stored_texts(&more.path), stored_texts(&path));
 
     let mut damaged = lines.clone();
     damaged[1200] = damaged[1200].replace("1200", "1300");

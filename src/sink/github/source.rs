@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use crate::core::ids::RunId;
+use crate::core::ids::{LegId, RunId, Seq};
 use crate::core::job::{Job, parse_listing};
 use crate::core::marker::Marker;
 use crate::core::moment::{Secs, Wall};
 
 use super::super::error::SinkError;
-use super::super::source::{Closing, FoundLeg, FoundMarker, Narrow, Source};
+use super::super::source::{Closing, FoundLeg, FoundMarker, LegName, Narrow, Source};
 use super::super::{Described, Variables};
 use super::api::{self, Api, Place, URL};
 use super::payload::{SERVICE_BYTES, cut, payload_of};
@@ -35,22 +35,21 @@ impl GithubSource {
 
     fn found(&self, run: &Value, narrow: &Narrow, now: Wall) -> Option<FoundLeg> {
         let id = run.get("id").and_then(Value::as_u64)?;
-        run.get("name").and_then(Value::as_str).filter(|name| name.starts_with(NAME_PREFIX))?;
-        let payload = payload_of(run)?;
-        let marker = serde_json::from_str::<Marker>(payload).ok();
+        let name = run.get("name").and_then(Value::as_str).filter(|name| name.starts_with(NAME_PREFIX))?;
+        let payload = payload_of(run);
+        let marker = payload.and_then(|payload| serde_json::from_str::<Marker>(payload).ok());
         let wanted_run = narrow.run_id.as_ref().map(RunId::as_str).or(self.run.as_deref());
         let external = run.get("external_id").and_then(Value::as_str).unwrap_or_default();
-        let fits = match &marker {
-            Some(marker) => {
-                let row = &marker.row;
-                wanted_run.is_none_or(|wanted| row.run_id.as_str() == wanted)
-                    && narrow.attempt.as_ref().is_none_or(|wanted| row.attempt == *wanted)
-                    && narrow.platform.as_ref().is_none_or(|wanted| row.platform == *wanted)
-                    && narrow.target.as_ref().is_none_or(|wanted| row.target == *wanted)
-            }
-            // One that cannot be read is worth a warning where it is of this run.
-            None => wanted_run.is_none_or(|wanted| external.starts_with(&format!("{wanted}/"))),
+        let named = match &marker {
+            Some(marker) => LegName { leg: marker.row.leg(), epoch: marker.row.epoch.clone() },
+            // Whatever its text has become: the external id is a leg's own, or it is none of ours.
+            None => LegName { leg: leg_of(name, external)?, epoch: None },
         };
+        let leg = &named.leg;
+        let fits = wanted_run.is_none_or(|wanted| leg.run_id.as_str() == wanted)
+            && narrow.attempt.as_ref().is_none_or(|wanted| leg.attempt == *wanted)
+            && narrow.platform.as_ref().is_none_or(|wanted| leg.platform == *wanted)
+            && narrow.target.as_ref().is_none_or(|wanted| leg.target == *wanted);
         let of_a_check = wanted_run.is_none() && external.starts_with(super::super::CHECK);
         // A check run of that name that somebody else made says nothing of a leg.
         let genuine = marker.as_ref().is_none_or(|marker| external_id(&marker.row.leg()) == external);
@@ -63,9 +62,44 @@ impl GithubSource {
             Some(set) => set.since(written),
             None => self.api.clock.now().map_or_else(|| now.since(written), |now| now.since(written).saturating_sub(ROUNDED)),
         };
-        let marker = FoundMarker { bytes: payload.as_bytes().to_vec(), age };
-        Some(FoundLeg { place: format!("check-runs/{id}"), plan: None, marker: Some(marker), segments: Vec::new() })
+        let unreadable = if payload.is_some() { Vec::new() } else { vec!["its text is gone".to_owned()] };
+        Some(FoundLeg {
+            place: format!("check-runs/{id}"),
+            named,
+            plan: None,
+            marker: payload.map(|payload| FoundMarker { bytes: payload.as_bytes().to_vec(), age }),
+            segments: Vec::new(),
+            promised: Seq(0),
+            unreadable,
+        })
     }
+}
+
+/// The leg of a check run whose text cannot be read: by its external id, which the name helps to take apart where an id has a slash.
+fn leg_of(name: &str, external: &str) -> Option<LegId> {
+    by_name(name, external).or_else(|| {
+        let mut parts = external.splitn(4, '/').filter(|part| !part.is_empty());
+        let (run_id, attempt, platform, target) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        Some(LegId {
+            run_id: run_id.into(),
+            attempt: attempt.into(),
+            platform: platform.into(),
+            target: target.into(),
+            shard: None,
+        })
+    })
+}
+
+fn by_name(name: &str, external: &str) -> Option<LegId> {
+    let mut parts = name.strip_prefix(NAME_PREFIX)?.split(" · ");
+    let (platform, target, shard) = (parts.next()?, parts.next()?, parts.next());
+    let shard = shard.map(str::parse).transpose().ok()?;
+    let leg = LegId { run_id: "".into(), attempt: "".into(), platform: platform.into(), target: target.into(), shard };
+    // Of an empty run and attempt, what is left of the external id is a slash and the rest of the leg.
+    let rest = external_id(&leg);
+    let (run_id, attempt) = external.strip_suffix(&rest[1..])?.rsplit_once('/')?;
+    let is_whole = !run_id.is_empty() && !attempt.is_empty();
+    is_whole.then(|| LegId { run_id: run_id.into(), attempt: attempt.into(), ..leg })
 }
 
 /// The service keeps whole seconds, and its `Date` too.
@@ -75,6 +109,10 @@ const ROUNDED: Secs = Secs::from_secs(1);
 impl Source for GithubSource {
     fn url(&self) -> &str {
         URL
+    }
+
+    fn keeps_events(&self) -> bool {
+        false
     }
 
     async fn legs(&self, narrow: &Narrow, now: Wall) -> Result<Vec<FoundLeg>, SinkError> {
@@ -160,4 +198,23 @@ fn speaks_of_the_runner(text: &str) -> bool {
     ]
     .iter()
     .any(|known| text.contains(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_run_without_its_text_is_known_by_name_and_external_id() {
+        for (platform, target, shard) in [("macos-x86", "stable", None), ("a/b", "7.20", Some("2/3")), ("x", "y/z", None)] {
+            let shard = shard.map(|shard| shard.parse().unwrap());
+            let leg = LegId { run_id: "36".into(), attempt: "2".into(), platform: platform.into(), target: target.into(), shard };
+            assert_eq!(leg_of(&check_name(&leg), &external_id(&leg)), Some(leg));
+        }
+        for external in ["", "1", "/a/b", "1/2/a", "//a/b", "1/2/a/"] {
+            assert_eq!(leg_of("leg: a · b", external), None, "{external}");
+        }
+        let named_otherwise = leg_of("leg: a · b", "1/2/a/c").map(|leg| leg.to_string());
+        assert_eq!(named_otherwise.as_deref(), Some("run 1 attempt 2 a|c"));
+    }
 }

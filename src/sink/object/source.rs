@@ -6,13 +6,14 @@ use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use object_store::path::Path;
 
+use crate::core::ids::Seq;
 use crate::core::moment::Wall;
 
 use super::super::Variables;
 use super::super::error::{SinkError, Trouble};
 use super::super::layout::{self, MARKER, PLAN};
 use super::super::source::{FoundLeg, FoundMarker, MAX_MARKER_BYTES, Narrow, Source};
-use super::open::{Side, Store};
+use super::open::{Got, Side, Store};
 
 /// Requests that are under way together: hides the distance to a far store, and stays far below any service's limit.
 const TOGETHER: usize = 32;
@@ -36,12 +37,17 @@ impl ObjectSource {
         self.store.below(&parts.join("/"))
     }
 
+    /// An object that cannot be read costs itself; a store that does not answer costs everything.
     async fn look_at(&self, place: String, listed: Listed, narrow: &Narrow, now: Wall) -> Result<FoundLeg, SinkError> {
+        let mut unreadable = Vec::new();
         let mut segments = listed.segments;
         segments.sort_by_key(|name| layout::segment_first(name));
         let mut marker = None;
-        if listed.marker_bytes.is_some_and(|bytes| bytes <= MAX_MARKER_BYTES) {
-            let got = self.store.get(&self.at(&place, MARKER)?).await?;
+        if listed.marker_bytes.is_some_and(|bytes| bytes > MAX_MARKER_BYTES) {
+            unreadable.push(format!("{MARKER} is over {MAX_MARKER_BYTES} bytes"));
+        } else if listed.marker_bytes.is_some()
+            && let Some(got) = self.get(&place, MARKER, &mut unreadable).await?
+        {
             let age = match narrow.set_clock {
                 Some(set) => set.since(got.written),
                 None => self.store.clock.age(got.written, now),
@@ -50,8 +56,22 @@ impl ObjectSource {
         }
         // The plan is the first event; it says something of its own only where the rest never came.
         let alone = listed.has_plan && (marker.is_none() || segments.is_empty());
-        let plan = if alone { Some(self.store.get(&self.at(&place, PLAN)?).await?.bytes) } else { None };
-        Ok(FoundLeg { place, plan, marker, segments })
+        let plan = if alone { self.get(&place, PLAN, &mut unreadable).await?.map(|got| got.bytes) } else { None };
+        let depth = self.store.below("")?.parts().count();
+        let parts: Vec<&str> = place.split('/').skip(depth).collect();
+        let named = layout::name_of(&parts, narrow);
+        Ok(FoundLeg { place, named, plan, marker, segments, promised: Seq(0), unreadable })
+    }
+
+    async fn get(&self, place: &str, name: &str, unreadable: &mut Vec<String>) -> Result<Option<Got>, SinkError> {
+        match self.store.get(&self.at(place, name)?).await {
+            Ok(got) => Ok(Some(got)),
+            Err(error) if error.trouble == Trouble::Refused => {
+                unreadable.push(format!("{name}: {}", error.detail));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn at(&self, place: &str, name: &str) -> Result<Path, SinkError> {
@@ -71,6 +91,13 @@ struct Listed {
 impl Source for ObjectSource {
     fn url(&self) -> &str {
         &self.store.url
+    }
+
+    async fn plan(&self, leg: &FoundLeg) -> Result<Option<Vec<u8>>, SinkError> {
+        match &leg.plan {
+            Some(plan) => Ok(Some(plan.clone())),
+            None => self.get(&leg.place, PLAN, &mut Vec::new()).await.map(|got| got.map(|got| got.bytes)),
+        }
     }
 
     async fn legs(&self, narrow: &Narrow, now: Wall) -> Result<Vec<FoundLeg>, SinkError> {
@@ -105,6 +132,7 @@ impl Source for ObjectSource {
         if layout::segment_first(name).is_none() {
             return Err(SinkError::new(&self.store.url, Trouble::Usage, format!("'{name}' is no segment")));
         }
-        Ok(self.store.get(&self.at(&leg.place, name)?).await?.bytes)
+        let got = self.store.get(&self.at(&leg.place, name)?).await;
+        got.map(|got| got.bytes).map_err(|error| SinkError { detail: format!("{}/{name}: {}", leg.place, error.detail), ..error })
     }
 }

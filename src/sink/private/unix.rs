@@ -9,6 +9,11 @@ pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
+/// An open that would wait for somebody else comes back at once; reads of a regular file are as ever.
+pub fn without_waiting(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.custom_flags(libc::O_NONBLOCK)
+}
+
 pub fn private_folder(builder: &mut DirBuilder) -> &mut DirBuilder {
     builder.mode(0o700)
 }

@@ -8,6 +8,11 @@ pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
+/// Names of pipes are in no folder here.
+pub fn without_waiting(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
 pub fn private_folder(builder: &mut DirBuilder) -> &mut DirBuilder {
     builder
 }

@@ -10,6 +10,7 @@ mod front;
 mod github;
 mod https;
 mod killed;
+mod listings;
 mod lost;
 mod objects;
 mod requests;
