@@ -134,8 +134,10 @@ fn both_killed_the_next_start_ends_what_is_left() {
 fn a_daemon_that_a_dead_run_spares_is_left_alone_by_all() {
     let script = "echo $PPID > owner; setsid sh -c 'echo $$ > daemon; exec sleep 987' & while [ ! -s daemon ]; do sleep 0.02; done; \
          tail -f /dev/null & echo $! $(cat daemon) > tmp; mv tmp pids; wait";
-    for kill_owner_too in [false, true] {
-        let (world, mut ledger) = started(&[("hang.sh", script)], &["--allow-leftover", "sleep"]);
+    let flag: &[&str] = &["--allow-leftover", "sleep"];
+    // The dead run said so, and its owner or the next run finds that out; or only the next run says so.
+    for (kill_owner_too, dead_flag, next_flag) in [(false, flag, &[][..]), (true, flag, &[]), (true, &[], flag)] {
+        let (world, mut ledger) = started(&[("hang.sh", script)], dead_flag);
         let pids = world.pids("pids");
         let (tail, daemon) = (pids[0], pids[1]);
         within("the daemon is itself", Duration::from_secs(20), || {
@@ -153,7 +155,7 @@ fn a_daemon_that_a_dead_run_spares_is_left_alone_by_all() {
         within("the owner has ended", Duration::from_secs(20), || !is_alive(owner));
         assert!(is_alive(daemon) && is_alive(tail) == kill_owner_too);
         world.write("ok.sh", "exit 0");
-        let ran = world.run(["run", "ok.sh", "--", "sh"]);
+        let ran = world.run([&["run"], next_flag, &["ok.sh", "--", "sh"]].concat());
         let told = &ran.expect(0).stderr;
         let line = told.lines().find(|line| line.contains("recovered: run R")).unwrap_or_else(|| panic!("{told}"));
         assert!(line.contains(&format!("nothing is left but what --allow-leftover spares: sleep (pid {daemon})")), "{line}");
@@ -180,8 +182,14 @@ fn what_reap_ended_is_on_record_and_the_second_time_nothing_is_left() {
     let group = group.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/").to_owned();
     ledger.signal("STOP");
     crate::support::signal(owner, "KILL");
+    // The owner that was started ahead is in no record, and its group is there too.
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", ledger.pid())).unwrap();
+    let names = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "ledger-owner");
+    let ahead: Vec<u32> = children.split_whitespace().map(|pid| pid.parse().unwrap()).filter(names).collect();
+    ahead.iter().for_each(|pid| crate::support::signal(*pid, "KILL"));
     ledger.signal("KILL");
     ledger.status();
+    within("the owners have ended", Duration::from_secs(20), || ahead.iter().all(|pid| !is_alive(*pid)));
     let first = world.run(["reap"]);
     assert!(first.expect(0).out().contains("are ended now, and nothing is left"), "{first:?}");
     assert!(pids.iter().all(|pid| !is_alive(*pid)), "{first:?}");
@@ -204,6 +212,11 @@ fn what_reap_ended_is_on_record_and_the_second_time_nothing_is_left() {
     for mount in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
         let left = format!("{mount}{group}");
         assert!(!group.contains("ledger-") || !std::path::Path::new(&left).exists(), "{left} is still there");
+        let beside = std::path::Path::new(&left).parent().and_then(|parent| std::fs::read_dir(parent).ok());
+        for entry in beside.into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            assert!(!ahead.iter().any(|pid| name.starts_with(&format!("ledger-{pid}-"))), "{name} is still there");
+        }
     }
 }
 
