@@ -48,7 +48,11 @@ fn short(value: f64) -> String {
 /// as a number in the unit of the figures; a row without one is there for comparison.
 pub fn row(what: &str, measured: &Figures, reference: Option<(&str, &Figures)>, budget: &str, at_most: Option<f64>) {
     let (beside, ratio) = match reference {
-        Some((name, figures)) => (format!("{name}: {}", figures.words()), format!("{:.2}", measured.median() / figures.median())),
+        Some((name, figures)) => {
+            // A figure that is a ratio itself has nothing to be divided by.
+            let ratio = (measured.unit == figures.unit).then(|| format!("{:.2}", measured.median() / figures.median()));
+            (format!("{name}: {}", figures.words()), ratio.unwrap_or_default())
+        }
         None => ("none".to_owned(), String::new()),
     };
     let met = match at_most {
