@@ -211,6 +211,12 @@ async fn a_tree_pauses_and_goes_on() {
     started(&mut owner, play(folder.path(), "waits", "touch begun\nawait go\nexit 7")).await;
     until("it has begun", || folder.path().join("begun").exists());
     owner.pause();
+    let beats = || std::fs::read_to_string(folder.path().join("beats")).unwrap_or_default();
+    until("it stands still", || {
+        let before = beats();
+        std::thread::sleep(Duration::from_millis(300));
+        before == beats()
+    });
     std::fs::write(folder.path().join("go"), "").unwrap();
     let paused = tokio::time::timeout(Duration::from_millis(500), owner.next()).await;
     assert!(paused.is_err(), "a tree that is stopped does not end: {paused:?}");
