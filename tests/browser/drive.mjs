@@ -126,17 +126,23 @@ async function main() {
   check(stops.size > Math.min(3, legs.length), "the keyboard is caught somewhere");
 
   const found = { legs: legs.length, files: files.length, stops: stops.size, axe: {} };
+  // What sticks out by itself: not what scrolls inside its own box.
+  const widest = (width) => run(`(() => {
+    const held = (one) => one && one !== document.body && (getComputedStyle(one).overflowX !== "visible" || held(one.parentElement));
+    const out = [...document.querySelectorAll("body *")].filter((one) => (one.getBoundingClientRect().right > ${width} + scrollX || one.scrollWidth > ${width}) && !held(one));
+    return out.slice(-4).map((one) => "<" + one.tagName.toLowerCase() + " class=" + one.getAttribute("class") + "> " + one.textContent.slice(0, 60)).join("; ");
+  })()`);
   for (const [width, height] of [[1280, 900], [390, 844]]) {
     await size(width, height);
     for (const scheme of ["light", "dark"]) {
       await theme(scheme);
       await open();
       const wide = await run("document.documentElement.scrollWidth");
-      check(wide <= width, `the page is ${wide} wide in a window of ${width}`);
+      check(wide <= width, `the page is ${wide} wide in a window of ${width}: ${await widest(width)}`);
       await shot(`${width}-${scheme}`);
       await run("document.querySelectorAll('details').forEach(one => { one.open = true; })");
       const opened = await run("document.documentElement.scrollWidth");
-      check(opened <= width, `with all folds open the page is ${opened} wide in a window of ${width}`);
+      check(opened <= width, `with all folds open the page is ${opened} wide in a window of ${width}: ${await widest(width)}`);
       await shot(`${width}-${scheme}-open`);
       if (option("--axe")) {
         await call("Runtime.evaluate", { expression: readFileSync(option("--axe"), "utf8") });
