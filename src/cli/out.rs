@@ -69,7 +69,8 @@ impl Place {
                 Ok(found) if found.is_symlink() => place = folder_of(&place).join(fs::read_link(&place)?),
                 Ok(found) if found.is_dir() => return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")),
                 Ok(found) if !found.is_file() => return Ok(Self::Stream(place)),
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                // What cannot be looked at is told by whoever reads or writes it, in its turn: on Windows a file that is being replaced
+                // refuses every look for a moment.
                 Ok(_) | Err(_) => return Ok(Self::File(place)),
             }
         }

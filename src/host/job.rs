@@ -157,7 +157,8 @@ mod tests {
     fn a_member_is_listed_and_ends_with_its_job() {
         let job = Job::make().expect("a job");
         assert!(job.members().expect("a list").is_empty());
-        let mut child = Command::new("cmd").args(["/c", "pause"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cmd");
+        let mut child =
+            Command::new("cmd").args(["/c", "set /p line="]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cmd");
         job.take_in(child.as_handle()).expect("a member");
         assert!(job.members().expect("a list").contains(&(child.id() as i32)));
         assert!(held().iter().any(|held| Arc::ptr_eq(held, &job)));
@@ -171,7 +172,8 @@ mod tests {
     #[test]
     fn a_kill_ends_all_and_says_how() {
         let job = Job::make().expect("a job");
-        let mut child = Command::new("cmd").args(["/c", "pause"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cmd");
+        let mut child =
+            Command::new("cmd").args(["/c", "set /p line="]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cmd");
         job.take_in(child.as_handle()).expect("a member");
         job.kill().expect("killed");
         assert_eq!(child.wait().expect("the end").code(), Some(KILLED as i32));
