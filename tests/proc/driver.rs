@@ -18,6 +18,10 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 /// One table for all, as in ledger: a cold one reads about every process of the host.
 static TABLE: LazyLock<SharedTable> = LazyLock::new(SharedTable::default);
 
+/// Held by a test that makes a process whose environment nobody may read, and by one that proves an end by the token alone: beside the
+/// first the second's answer is rightly "unknown".
+pub static ENVIRONMENTS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 pub fn settings() -> OwnerSettings {
     // As in ledger, never the same twice: a sweep ends whoever carries its token, and tests run side by side.
     let token = uuid::Uuid::new_v4().simple().to_string();

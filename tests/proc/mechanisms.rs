@@ -7,7 +7,7 @@ use ci_ledger::core::stop::StopOrder;
 use ci_ledger::host::owner::{Owner, OwnerSettings, Report, SpawnSpec};
 use ci_ledger::host::tree::Mechanism::{self, Cgroup, CgroupKill, Children, Descendant, Session, Subreaper, Token};
 
-use super::driver::{exited, next, settings, sh, swept};
+use super::driver::{ENVIRONMENTS, exited, next, settings, sh, swept};
 
 async fn check(disabled: &[Mechanism], script: &str, containment: &str, ours_by: OursBy) {
     let mut owner = Owner::launch(&OwnerSettings { disabled: disabled.to_vec(), ..settings() }).unwrap();
@@ -33,6 +33,7 @@ async fn check(disabled: &[Mechanism], script: &str, containment: &str, ours_by:
 
 #[tokio::test]
 async fn one_after_the_other() {
+    let _readable = ENVIRONMENTS.lock().await;
     check(&[], "sleep 115 & exit", "cgroup+subreaper", OursBy::Cgroup).await;
     check(&[CgroupKill], "sleep 115 & exit", "cgroup+subreaper", OursBy::Cgroup).await;
     check(&[Subreaper], "sleep 115 & exit", "cgroup+session+token+descendant", OursBy::Cgroup).await;

@@ -12,7 +12,7 @@ use ci_ledger::host::deliver::{Signal, deliver};
 use ci_ledger::host::owner::{Owner, OwnerSettings};
 use ci_ledger::host::tree::Mechanism;
 
-use super::driver::{exited, gone, identify, read_pid, run_with, settings, sh, started, swept};
+use super::driver::{ENVIRONMENTS, exited, gone, identify, read_pid, run_with, settings, sh, started, swept};
 
 /// A frozen process of cgroup v1 sleeps uninterruptibly and does not take KILL until it is thawed.
 #[tokio::test]
@@ -105,6 +105,7 @@ const HIDDEN: &str = "exec unshare --mount sh -c 'mount -t proc -o hidepid=2 pro
 
 #[tokio::test]
 async fn another_users_child_is_unkillable_and_dirty() {
+    let _unreadable = ENVIRONMENTS.lock().await;
     if let Some(unprivileged) = Unprivileged::prepare() {
         is_unkillable(unprivileged.settings("exec"), &unprivileged.leave_root()).await;
     }
@@ -112,6 +113,7 @@ async fn another_users_child_is_unkillable_and_dirty() {
 
 #[tokio::test]
 async fn another_users_child_that_cannot_be_seen_is_unkillable_and_dirty() {
+    let _unreadable = ENVIRONMENTS.lock().await;
     if let Some(unprivileged) = Unprivileged::prepare() {
         is_unkillable(unprivileged.settings(HIDDEN), &unprivileged.leave_root()).await;
     }
