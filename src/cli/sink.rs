@@ -9,7 +9,6 @@ use super::asked::LegArgs;
 use super::{Failure, World, print};
 use crate::core::event::Envelope;
 use crate::core::ids::{Epoch, Seq};
-use crate::core::marker::Marker;
 use crate::core::moment::Wall;
 use crate::host::clock;
 use crate::report::escape;
@@ -183,10 +182,12 @@ struct Pulled {
 
 async fn pulled(from: &dyn Source, leg: &FoundLeg) -> Result<Pulled, String> {
     let mut pulled = Pulled { lines: Vec::new(), known: leg.promised, cut: None, unreadable: leg.unreadable.clone() };
-    match leg.marker.as_ref().map(|marker| serde_json::from_slice::<Marker>(&marker.bytes)) {
-        Some(Ok(marker)) => pulled.known = marker.row.head.map_or(Seq(0), |head| head.seq).max(leg.promised),
-        Some(Err(error)) => pulled.unreadable.push(format!("the marker cannot be read: {error}")),
-        None => {}
+    match source::sink::marker_of(leg) {
+        Ok(marker) => {
+            let head = marker.and_then(|(marker, _)| marker.row.head);
+            pulled.known = head.map_or(Seq(0), |head| head.seq).max(leg.promised);
+        }
+        Err(why) => pulled.unreadable.push(why),
     }
     for segment in &leg.segments {
         match from.segment(leg, segment).await {

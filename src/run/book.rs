@@ -38,7 +38,6 @@ pub struct Book {
     news: mpsc::Receiver<SinkNews>,
     /// What the sinks draw their markers from.
     newest: Arc<Mutex<Option<Arc<Marker>>>>,
-    has_sinks: bool,
     leg: Option<Leg>,
     head: Seq,
     dropped: u64,
@@ -54,9 +53,8 @@ impl Book {
             None => Vec::new(),
         };
         let backlog = Arc::new(Ledger { path: writer.path().to_owned() });
-        let has_sinks = !backends.is_empty();
         let (flusher, news) = Flusher::start(backends, FlusherOptions { backlog, render: Arc::new(render), heartbeat })?;
-        Ok(Self { writer, flusher: Arc::new(flusher), news, newest, has_sinks, leg: None, head: Seq(0), dropped: 0 })
+        Ok(Self { writer, flusher: Arc::new(flusher), news, newest, leg: None, head: Seq(0), dropped: 0 })
     }
 
     /// Records what has happened. When this returns, the events are durable and on their way to the sinks.
@@ -70,7 +68,7 @@ impl Book {
         }
         if let Some(leg) = &mut self.leg {
             leg.forget_details();
-            if self.has_sinks {
+            if self.flusher.has_sinks() {
                 // Each sink dates it when it is written.
                 let marker = Marker::of(leg, Secs::ZERO, now.wall);
                 *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(marker));

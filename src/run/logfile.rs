@@ -3,7 +3,7 @@
 //! Masked values never reach the disk, also when a read cuts them in two.
 
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -83,20 +83,8 @@ fn open(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         private::make_folders(folder)?;
     }
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    only_the_users(&mut options);
-    options.open(path)
+    private::overwrite(path)
 }
-
-#[cfg(unix)]
-fn only_the_users(options: &mut OpenOptions) {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    options.mode(0o600);
-}
-
-#[cfg(not(unix))]
-fn only_the_users(_: &mut OpenOptions) {}
 
 #[cfg(test)]
 mod tests {

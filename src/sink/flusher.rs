@@ -137,6 +137,10 @@ impl Flusher {
         sink.degrade("no answer within the second that the loop waits", false, Instant::now(), &self.news);
     }
 
+    pub fn has_sinks(&self) -> bool {
+        !self.sinks.is_empty()
+    }
+
     /// What every sink has received so far.
     pub fn states(&self) -> Vec<SinkState> {
         self.sinks.iter().map(|sink| sink.state()).collect()

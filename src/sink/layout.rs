@@ -1,8 +1,8 @@
 //! Where things lie in a sink that holds objects or files: `{run}/{attempt}/{leg}/{epoch}/{seq:012}.ndjson`.
 //!
 //! Ids come from the environment. Each becomes one path component that stays inside the root, is bounded, and falls on no other id's,
-//! also where names differ in case only. Plan, marker and events say whose they are; names are
-//! read back only where none of these can be read.
+//! also where names differ in case only. Plan, marker and events say whose they are; names are read back only where none of these can
+//! be read.
 
 use crate::core::ids::{Attempt, Digest, Epoch, LegId, Platform, RunId, Seq, Target};
 
@@ -120,6 +120,7 @@ pub fn earlier(there: &[u8], ours: &[u8]) -> Earlier {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn a_late_write_of_ours_is_told_from_another_writer() {
@@ -135,7 +136,6 @@ mod tests {
             assert_eq!(earlier(there.as_bytes(), ours.as_bytes()), earlier_is, "{there:?} {ours:?}");
         }
     }
-    use proptest::prelude::*;
 
     #[test]
     fn plain_ids_stay_and_others_are_told_apart() {

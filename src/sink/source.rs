@@ -89,7 +89,8 @@ pub trait Source: Send + Sync {
         Ok(leg.plan.clone())
     }
 
-    /// Every epoch of every leg that is asked for. What cannot be read costs its own leg, and is told there. `now` is the reader's clock, for a sink that has none of its own.
+    /// Every epoch of every leg that is asked for. What cannot be read costs its own leg, and is told there. `now` is the reader's clock,
+    /// for a sink that has none of its own.
     async fn legs(&self, narrow: &Narrow, now: Wall) -> Result<Vec<FoundLeg>, SinkError>;
 
     /// The bytes of one segment: event lines, each with its newline.

@@ -155,12 +155,12 @@ pub fn resumable(path: &Path, files: &[FilePath], differs: &dyn Fn(&Leg) -> Opti
         if !same_files {
             continue;
         }
-        match differs(&leg) {
-            Some(why) if !leg.row().loop_finished => drop(other.get_or_insert(format!("{} {why}", leg.id))),
-            Some(_) => {}
+        match (differs(&leg), leg.row().loop_finished) {
+            (Some(why), false) if other.is_none() => other = Some(format!("{} {why}", leg.id)),
+            (Some(_), _) => {}
             // Only the newest leg of this plan counts: one that came to its end is not gone back behind.
-            None if leg.row().loop_finished => break,
-            None => return Ok(Resumable::Leg(Box::new(leg))),
+            (None, true) => break,
+            (None, false) => return Ok(Resumable::Leg(Box::new(leg))),
         }
     }
     Ok(Resumable::Nothing(other))

@@ -66,8 +66,7 @@ pub async fn read_markers(url: &str, narrow: &Narrow, now: Wall, found: &mut Fou
     let sink = open_source(url, &narrow.variables)?;
     for leg in sink.legs(narrow, now).await? {
         let name = name_of(sink.as_ref(), &leg);
-        tell_unreadable(&leg, &name, found);
-        if let Some(marker) = marker_of(&leg).unwrap_or_default() {
+        if let Some(marker) = marker_or_told(&leg, &name, found) {
             found.evidence.push(of_marker(sink.url(), marker, None));
         }
     }
@@ -82,7 +81,7 @@ fn name_of(sink: &dyn Source, leg: &FoundLeg) -> String {
 async fn look(sink: &dyn Source, place: FoundLeg, now: Wall) -> Found {
     let mut found = Found::default();
     let name = name_of(sink, &place);
-    tell_unreadable(&place, &name, &mut found);
+    let marker = marker_or_told(&place, &name, &mut found);
     let mut folded = fold(segments(sink, &place).await, &name, &mut found);
     if folded.leg.is_none() {
         match sink.plan(&place).await {
@@ -96,7 +95,6 @@ async fn look(sink: &dyn Source, place: FoundLeg, now: Wall) -> Found {
         folded.cut = true;
         found.warn(format!("{name}: {}", short_of(&place, folded.last())));
     }
-    let marker = marker_of(&place).unwrap_or_default();
     let evidence = match (marker, folded.leg) {
         (Some(marker), leg) => Some(of_marker(sink.url(), marker, leg.as_ref())),
         (None, Some(leg)) => Some(of_events(sink.url(), &leg, folded.cut, now)),
@@ -107,14 +105,17 @@ async fn look(sink: &dyn Source, place: FoundLeg, now: Wall) -> Found {
     found
 }
 
-fn tell_unreadable(place: &FoundLeg, name: &str, found: &mut Found) {
+/// The marker, if there is one that can be read. What of the place cannot be read is told.
+fn marker_or_told(place: &FoundLeg, name: &str, found: &mut Found) -> Option<(Marker, Secs)> {
     place.unreadable.iter().for_each(|why| found.warn(format!("{name}: {why}")));
-    if let Err(why) = marker_of(place) {
+    marker_of(place).unwrap_or_else(|why| {
         found.warn(format!("{name}: {why}"));
-    }
+        None
+    })
 }
 
-fn marker_of(place: &FoundLeg) -> Result<Option<(Marker, Secs)>, String> {
+/// The marker and its age, or why it cannot be read.
+pub fn marker_of(place: &FoundLeg) -> Result<Option<(Marker, Secs)>, String> {
     let Some(marker) = &place.marker else { return Ok(None) };
     let read = serde_json::from_slice::<Marker>(&marker.bytes);
     read.map(|read| Some((read, marker.age))).map_err(|error| format!("the marker cannot be read: {error}"))

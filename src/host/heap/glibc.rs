@@ -1,6 +1,6 @@
 //! glibc gives every thread that allocates a heap of its own, raises the size from which memory goes straight back to the system
-//! whenever some of that size is freed, and keeps what is free below it. Over a soak of an hour that came to several MiB which nobody
-//! used: each thread had drawn a marker, or looked at three thousand processes, once.
+//! whenever some of that size is freed, and keeps what is free below it. Over a soak of half an hour that came to several MiB which
+//! nobody used: each thread had drawn a marker, or looked at three thousand processes, once.
 
 use libc::{M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, c_int};
 

@@ -92,7 +92,7 @@ impl EnterKey {
 }
 
 /// Reads what was typed, and never where it would have to wait or be stopped for it: this thread is the one that keeps the cap.
-async fn typed(keys: &AsyncFd<BorrowedFd<'static>>, typed: &mut [u8]) -> io::Result<usize> {
+async fn typed(keys: &AsyncFd<BorrowedFd<'static>>, line: &mut [u8]) -> io::Result<usize> {
     loop {
         let mut ready = keys.readable().await?;
         // A job in the background that reads its terminal is stopped by the system.
@@ -106,7 +106,7 @@ async fn typed(keys: &AsyncFd<BorrowedFd<'static>>, typed: &mut [u8]) -> io::Res
             ready.clear_ready();
             continue;
         }
-        return Ok(rustix::io::read(keys.get_ref(), typed)?);
+        return Ok(rustix::io::read(keys.get_ref(), line)?);
     }
 }
 

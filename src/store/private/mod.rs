@@ -18,6 +18,11 @@ pub fn create_file(path: &Path) -> io::Result<File> {
     system::private(OpenOptions::new().read(true).write(true).create_new(true)).open(path)
 }
 
+/// A file that is emptied where it exists.
+pub fn overwrite(path: &Path) -> io::Result<File> {
+    system::private(OpenOptions::new().write(true).create(true).truncate(true)).open(path)
+}
+
 /// A new folder. One that exists is an error.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     system::private_folder(&mut DirBuilder::new()).create(path)
