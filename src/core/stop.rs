@@ -97,6 +97,8 @@ pub struct Scan {
     pub seen: Vec<Seen>,
     /// Why something of ours may have been overlooked; `None` for a whole scan.
     pub incomplete: Option<String>,
+    /// What even a whole scan cannot see here, so that an empty one proves nothing.
+    pub blind_to: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -247,7 +249,7 @@ impl Stop {
         let live: Vec<Seen> =
             scan.seen.into_iter().filter(|seen| seen.activity != Activity::Zombie && seen.role != Role::Spared).collect();
         if live.is_empty() {
-            return self.found_nothing(now, scan.incomplete);
+            return self.found_nothing(now, scan.incomplete, scan.blind_to);
         }
         self.empties = 0;
         self.unsure_since = None;
@@ -305,11 +307,15 @@ impl Stop {
         }
     }
 
-    fn found_nothing(&mut self, now: u64, incomplete: Option<String>) -> Vec<Effect> {
+    fn found_nothing(&mut self, now: u64, incomplete: Option<String>, blind_to: Option<&'static str>) -> Vec<Effect> {
         let Some(why) = incomplete else {
             self.unsure_since = None;
             self.empties += 1;
-            return if self.empties >= 2 { self.finish(Cleanup::Clean) } else { vec![Effect::Scan] };
+            if self.empties < 2 {
+                return vec![Effect::Scan];
+            }
+            self.notes.extend(blind_to.map(str::to_owned));
+            return self.finish(if blind_to.is_some() { Cleanup::Unknown } else { Cleanup::Clean });
         };
         self.empties = 0;
         let since = *self.unsure_since.get_or_insert(now);

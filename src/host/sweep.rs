@@ -160,7 +160,7 @@ mod tests {
                 role: role(id),
             };
             let incomplete = (self.now < self.incomplete_until).then(|| "not yet".to_owned());
-            Scan { seen: self.processes.iter().map(seen).collect(), incomplete }
+            Scan { seen: self.processes.iter().map(seen).collect(), incomplete, blind_to: None }
         }
 
         fn term(&mut self, ids: &[ProcessId]) -> Answers {

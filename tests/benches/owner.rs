@@ -186,7 +186,7 @@ async fn end_of(table: &SharedTable, family: Family, count: usize, order: StopOr
 }
 
 fn bare_end(family: Family, count: usize) -> Duration {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/children/bare_end.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/benches/bare_end.py");
     let output = std::process::Command::new("python3").args([script, family[0], &path_of(family), &count.to_string()]).output();
     let output = output.unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

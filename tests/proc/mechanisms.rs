@@ -23,7 +23,10 @@ async fn check(disabled: &[Mechanism], script: &str, containment: &str, ours_by:
     }
     exited(&mut owner).await;
     let (swept, _) = swept(&mut owner, StopOrder::ask(Secs::from_millis(200))).await;
-    assert_eq!(swept.cleanup, Cleanup::Clean, "{containment}: {swept:?}");
+    // Where nothing holds the tree together, an empty look proves nothing.
+    let held = containment.contains("cgroup") || containment.contains("subreaper");
+    assert_eq!(swept.cleanup, if held { Cleanup::Clean } else { Cleanup::Unknown }, "{containment}: {swept:?}");
+    assert_eq!(held, swept.notes.is_empty(), "{swept:?}");
     assert_eq!(swept.leftovers.len(), 1, "{containment}: {swept:?}");
     if with == containment {
         assert_eq!(swept.leftovers[0].ours_by, ours_by, "{containment}: {swept:?}");

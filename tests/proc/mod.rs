@@ -2,6 +2,8 @@
 //! QEMU is Linux's; the other systems have tests of their own.
 
 #[cfg(target_os = "linux")]
+mod catalogue;
+#[cfg(target_os = "linux")]
 mod deaths;
 #[cfg_attr(windows, expect(dead_code, reason = "some of it is for tests of Unix"))]
 pub mod driver;

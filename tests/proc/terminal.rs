@@ -6,7 +6,7 @@ use std::process::Command;
 fn typed(word: &str, script: &str, flags: &[&str], sees: &str) -> (String, std::process::Output) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("ask.sh"), script).unwrap();
-    let typist = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/children/typist.py");
+    let typist = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/typist.py");
     let output = Command::new("python3")
         .args([typist, word, env!("CARGO_BIN_EXE_ledger"), "run", "--cap", "60s", "--platform", "p", "--target", "t"])
         .args(flags)
@@ -49,7 +49,7 @@ fn a_job_that_was_brought_back_keeps_its_cap() {
         std::fs::write(folder.path().join("long.sh"), "echo started\nsleep 117\n").unwrap();
         let ledger = env!("CARGO_BIN_EXE_ledger");
         let command = format!("{ledger} run --cap 4s --grace 1s --platform p --target t {flags} long.sh -- sh {{file}}");
-        let jobs = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/children/jobs.py");
+        let jobs = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/jobs.py");
         let output = Command::new("python3")
             .args([jobs, how, "file-watchdog-timeout", &command])
             .current_dir(folder.path())

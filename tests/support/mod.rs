@@ -158,7 +158,11 @@ impl Started {
     }
 
     pub fn status(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + LIMIT;
+        self.status_within(LIMIT)
+    }
+
+    fn status_within(&mut self, limit: Duration) -> ExitStatus {
+        let deadline = Instant::now() + limit;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
@@ -171,8 +175,12 @@ impl Started {
         }
     }
 
-    pub fn end(mut self) -> Ran {
-        let status = self.status();
+    pub fn end(self) -> Ran {
+        self.end_within(LIMIT)
+    }
+
+    pub fn end_within(mut self, limit: Duration) -> Ran {
+        let status = self.status_within(limit);
         Ran { code: status.code(), stdout: std::fs::read(self.place.path().join("stdout")).unwrap(), stderr: self.stderr() }
     }
 }

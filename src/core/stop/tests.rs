@@ -19,11 +19,11 @@ fn other(pid: i32) -> Seen {
 }
 
 fn whole(seen: &[Seen]) -> Input {
-    Input::Scanned(Scan { seen: seen.to_vec(), incomplete: None })
+    Input::Scanned(Scan { seen: seen.to_vec(), ..Scan::default() })
 }
 
 fn unsure() -> Input {
-    Input::Scanned(Scan { seen: Vec::new(), incomplete: Some("no list".to_owned()) })
+    Input::Scanned(Scan { incomplete: Some("no list".to_owned()), ..Scan::default() })
 }
 
 /// One step per row: at this time, this input, and what is done then. Only the last effect of a row may be `Done`.
@@ -254,6 +254,23 @@ fn what_cannot_be_counted_is_unknown_and_never_clean() {
         ],
     );
     assert_eq!(verdict.unwrap().notes, ["no list"]);
+}
+
+#[test]
+fn an_empty_scan_that_is_blind_proves_nothing_and_the_dead_are_dead() {
+    let blind = |seen: &[Seen]| Input::Scanned(Scan { seen: seen.to_vec(), blind_to: Some("no hold"), ..Scan::default() });
+    let verdict = check(
+        StopOrder::at_once(),
+        &[
+            (0, Input::Begin, "scan"),
+            (0, blind(&[other(2)]), "freeze:2 scan"),
+            (0, blind(&[other(2)]), "kill:2 wait:1"),
+            (1, blind(&[]), "scan"),
+            (1, blind(&[]), "unknown"),
+        ],
+    );
+    assert_eq!(verdict.as_ref().unwrap().notes, ["no hold"]);
+    assert_eq!(fates(verdict), [(2, Fate::Killed)]);
 }
 
 #[test]

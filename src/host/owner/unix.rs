@@ -155,6 +155,7 @@ impl Owner {
     fn bring_to_an_end(&mut self, order: StopOrder) -> (Swept, Vec<ProcessId>) {
         let began = clock::now();
         let verdict = perform(order, self);
+        self.tree.let_go();
         let mut notes = verdict.notes;
         let leftovers = self.tree.leftovers(&verdict.ends, &mut notes);
         self.tree.release(&verdict.ends);
@@ -196,6 +197,9 @@ impl Tree for Owner {
 
     fn scan(&mut self) -> Scan {
         let children = self.reap();
+        if children == Children::Some {
+            self.tree.hold_if_crowded(self.children.leader_runs());
+        }
         self.tree.scan(children, clock::now())
     }
 
@@ -215,6 +219,7 @@ impl Tree for Owner {
 
     /// A thousand deaths are no reason for a thousand looks: only the leader's, and the last one, end the wait early.
     fn wait_until(&mut self, at_ms: u64) -> Woken {
+        self.tree.let_go();
         let leader_before = self.children.leader_runs();
         let had_children = self.reap() == Children::Some;
         while self.children.leader_runs() == leader_before {

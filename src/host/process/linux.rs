@@ -7,6 +7,9 @@ use crate::core::moment::Moment;
 use crate::core::process::ProcessId;
 use crate::core::stop::Activity;
 
+/// More runnable threads than this for each core are a crowd: at the 3 ms that each may run at a time, one more waits a tenth of a second.
+const CROWD_PER_CORE: usize = 32;
+
 /// `/proc/PID/stat`, as far as it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
@@ -294,6 +297,14 @@ pub fn wait_channel(pid: i32) -> Option<String> {
 pub fn host_oom_kills() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/vmstat").ok()?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+}
+
+/// Whether so many threads of this host want to run at this moment that one more, ours, hardly does.
+pub fn is_host_crowded() -> bool {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let runnable = text.split_ascii_whitespace().nth(3).and_then(|word| word.split('/').next()?.parse::<usize>().ok());
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    runnable.is_some_and(|runnable| runnable > CROWD_PER_CORE * cores)
 }
 
 /// Seconds since a process with this start time was born.

@@ -78,6 +78,7 @@ impl Tree for Unowned {
     }
 
     fn scan(&mut self) -> Scan {
+        self.tree.hold_if_crowded(false);
         let scan = self.tree.scan(Children::Some, clock::now());
         for seen in scan.seen.iter().filter(|seen| seen.activity == Activity::Zombie) {
             adopted::reap_one(seen.id.pid);
@@ -98,6 +99,7 @@ impl Tree for Unowned {
     }
 
     fn wait_until(&mut self, at_ms: u64) -> Woken {
+        self.tree.let_go();
         pause_until(at_ms, &self.hurry)
     }
 }

@@ -116,7 +116,7 @@ impl Tree for Matches {
 
     fn scan(&mut self) -> Scan {
         if let Err(error) = self.table.refresh(Depth::Thorough) {
-            return Scan { seen: Vec::new(), incomplete: Some(format!("the processes cannot be listed: {error}")) };
+            return Scan { incomplete: Some(format!("the processes cannot be listed: {error}")), ..Scan::default() };
         }
         let seen = |found: Match| {
             adopted::reap_one(found.id.pid);
@@ -124,7 +124,7 @@ impl Tree for Matches {
             Some(Seen { id: found.id, ours_by: OursBy::Descendant, activity, role: Role::Other })
         };
         let seen = foreign_matches(&self.table).into_iter().filter_map(seen).collect();
-        Scan { seen, incomplete: None }
+        Scan { seen, ..Scan::default() }
     }
 
     fn term(&mut self, ids: &[ProcessId]) -> Answers {

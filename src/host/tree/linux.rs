@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use rustix::process::{Pid, Signal};
+
+use super::hold::Hold;
 use super::{Children, Mechanism, OurTree, Root};
 use crate::core::process::{OursBy, ProcessId};
 use crate::core::stop::Reach;
@@ -46,6 +49,13 @@ impl Look {
 }
 
 impl OurTree {
+    /// An owner that neither is a subreaper nor has a leaf sees an orphan only by what it carries.
+    pub(super) fn blind_to(&self) -> Option<&'static str> {
+        let held = self.leaf.is_some() || self.has(Mechanism::Subreaper);
+        (self.root == Root::Subreaper && !held)
+            .then_some("neither a cgroup nor a subreaper holds this tree: an orphan without session and token would not be seen")
+    }
+
     /// Everything that is ours, zombies too, and why something may have been overlooked.
     pub(super) fn find(&mut self, children: Children) -> (Vec<(Stat, OursBy)>, Option<String>) {
         let mut look = Look::default();
@@ -214,6 +224,25 @@ impl OurTree {
         self.reach(ids, reach, Leaf::kill)
     }
 
+    pub(super) fn stand_still(&self, leader_is_unreaped: bool) -> Option<Hold> {
+        if !process::is_host_crowded() {
+            return None;
+        }
+        let by_leaf = self.leaf.as_ref().is_some_and(|leaf| self.has(Mechanism::CgroupKill) && leaf.freeze().is_ok());
+        let group = self.leader.filter(|_| leader_is_unreaped).map(|leader| leader.pid);
+        let by_group = || group.filter(|&group| signal_group(group, Signal::STOP)).map(Hold::Group);
+        if by_leaf { Some(Hold::Leaf) } else { by_group() }
+    }
+
+    pub(super) fn move_on(&self, hold: Hold) {
+        match hold {
+            Hold::Leaf => self.resume_whole(),
+            Hold::Group(group) => {
+                signal_group(group, Signal::CONT);
+            }
+        }
+    }
+
     /// Stops them so that `resume_whole` undoes it.
     pub(super) fn pause_whole(&self, ids: &[ProcessId]) -> Vec<ProcessId> {
         self.reach(ids, Reach::Whole, Leaf::freeze)
@@ -235,6 +264,10 @@ impl OurTree {
             _ => ids.to_vec(),
         }
     }
+}
+
+fn signal_group(group: i32, signal: Signal) -> bool {
+    Pid::from_raw(group).is_some_and(|group| rustix::process::kill_process_group(group, signal).is_ok())
 }
 
 /// Children by parent, over all processes.

@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::hold::Hold;
 use super::{Children, Mechanism, OurTree, Root};
 use crate::core::process::OursBy;
 use crate::core::process::ProcessId;
@@ -55,6 +56,11 @@ fn look_at(pid: i32) -> Option<Stat> {
 }
 
 impl OurTree {
+    /// What cannot be seen here is doubted process by process (`claim`).
+    pub(super) fn blind_to(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Everything that is ours, zombies too, and why something may have been overlooked. That this process has no children proves
     /// nothing here: orphans are launchd's.
     pub(super) fn find(&mut self, _: Children) -> (Vec<(Stat, OursBy)>, Option<String>) {
@@ -165,6 +171,13 @@ impl OurTree {
 
     /// One by one, so that `resume` continues none that was stopped before.
     #[expect(clippy::unused_self, reason = "the same surface on every system")]
+    /// How many threads want to run is not known here.
+    pub(super) fn stand_still(&self, _: bool) -> Option<Hold> {
+        None
+    }
+
+    pub(super) fn move_on(&self, _: Hold) {}
+
     pub(super) fn pause_whole(&self, ids: &[ProcessId]) -> Vec<ProcessId> {
         ids.to_vec()
     }

@@ -15,6 +15,7 @@ mod macos;
 #[cfg(target_os = "macos")]
 use macos as system;
 
+mod hold;
 mod ours;
 
 pub use ours::{Children, OurTree, Root, Tally};

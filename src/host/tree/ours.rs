@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::hold::Hold;
 use super::system::{self, Bonds};
 use super::{Details, LISTED, Mechanism};
 use crate::core::moment::Moment;
@@ -55,6 +56,7 @@ pub struct OurTree {
     pub(super) bonds: Bonds,
     details: HashMap<ProcessId, Details>,
     paused: Option<Vec<ProcessId>>,
+    pub(super) held: Option<Hold>,
     /// A signal has been sent: from then on a process shows its end, not its life.
     signalled: bool,
 }
@@ -83,6 +85,7 @@ impl OurTree {
             bonds: Bonds::default(),
             details: HashMap::new(),
             paused: None,
+            held: None,
             signalled: false,
         }
     }
@@ -101,7 +104,7 @@ impl OurTree {
     pub fn scan(&mut self, children: Children, now: Moment) -> Scan {
         let (stats, incomplete) = self.find(children);
         let seen = self.describe(&stats, now);
-        Scan { seen, incomplete }
+        Scan { seen, incomplete, blind_to: self.blind_to() }
     }
 
     /// Remembers who descends from us at present, and what they hold together.
@@ -128,7 +131,12 @@ impl OurTree {
             if role != Role::Leader && !stat.is_gone() {
                 self.look_closely(stat, now);
             }
-            seen.push(Seen { id: stat.id, ours_by: *ours_by, activity: stat.activity(), role });
+            let activity = match stat.activity() {
+                // By us, and not for long.
+                Activity::Stopped if self.held.is_some() => Activity::Running,
+                activity => activity,
+            };
+            seen.push(Seen { id: stat.id, ours_by: *ours_by, activity, role });
         }
         seen
     }
@@ -172,12 +180,14 @@ impl OurTree {
 
     pub fn freeze(&mut self, ids: &[ProcessId], reach: Reach) {
         self.signalled = true;
+        self.end_hold(reach);
         let one_by_one = self.freeze_whole(ids, reach);
         let _ = deliver_all(&one_by_one, Signal::Stop);
     }
 
     pub fn kill(&mut self, ids: &[ProcessId], reach: Reach) -> Answers {
         self.signalled = true;
+        self.end_hold(reach);
         deliver_all(&self.kill_whole(ids, reach), Signal::Kill)
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
 
+use super::hold::Hold;
 use super::{Children, Mechanism, OurTree, Root};
 use crate::core::process::{OursBy, ProcessId};
 use crate::core::stop::Reach;
@@ -41,6 +42,12 @@ impl OurTree {
     /// Why the leader could not be asked to end, where it was tried.
     pub fn unasked(&self) -> Option<&str> {
         self.bonds.unasked.as_deref()
+    }
+
+    /// Without a job an orphan is seen only if it was noted before its parent ended.
+    pub(super) fn blind_to(&self) -> Option<&'static str> {
+        (self.root == Root::Subreaper && self.bonds.job.is_none())
+            .then_some("no Job Object holds this tree: an orphan that was not noted before its parent ended would not be seen")
     }
 
     /// Everything that is ours, and why something may have been overlooked.
@@ -120,6 +127,13 @@ impl OurTree {
     fn outside(&self, ids: &[ProcessId]) -> Vec<ProcessId> {
         ids.iter().filter(|id| !self.bonds.in_job.contains(&id.pid)).copied().collect()
     }
+
+    /// How many threads want to run is not known here.
+    pub(super) fn stand_still(&self, _: bool) -> Option<Hold> {
+        None
+    }
+
+    pub(super) fn move_on(&self, _: Hold) {}
 
     /// All one by one.
     pub(super) fn pause_whole(&self, ids: &[ProcessId]) -> Vec<ProcessId> {

@@ -1,0 +1,3 @@
+#!/bin/sh
+# A signal that is not ours.
+kill -KILL $$

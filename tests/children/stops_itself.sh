@@ -1,0 +1,3 @@
+#!/bin/sh
+# Stopped, and nobody continues it (case 3).
+kill -STOP $$
