@@ -1,7 +1,7 @@
 //! What files leave behind: gone after their file, named in its row, and nobody else's process is touched.
 
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::{World, file, has, is_alive, within};
 
@@ -142,9 +142,8 @@ fn two_ledgers_reap_their_own_only() {
 #[test]
 fn a_file_has_no_input_and_a_clean_start() {
     let world = World::with(&[("in.sh", "cat | wc -c; [ -n \"$LEDGER_TOKEN\" ] && echo token")]);
-    let began = Instant::now();
+    // A file that waited for its input would meet its cap.
     let ran = world.run(["run", "--cap", "20", "in.sh", "--", "sh"]);
     ran.expect(0);
     assert_eq!(ran.out().split_whitespace().collect::<Vec<_>>(), ["0", "token"]);
-    assert!(began.elapsed() < Duration::from_secs(20));
 }

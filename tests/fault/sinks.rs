@@ -163,6 +163,14 @@ fn news_of(received: &mut tokio::sync::mpsc::Receiver<SinkNews>) -> Vec<SinkNews
 }
 
 const SECOND: Duration = Duration::from_secs(1);
+/// What is granted where nothing may wait that long: whoever waits for it all the same runs into `prompt`.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// The answer of something that must not wait for what it was granted. How fast it is belongs to `cargo bench`; here a bound of an hour is
+/// told from no wait at all, on a busy host too.
+async fn prompt<T>(what: &str, answer: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), answer).await.unwrap_or_else(|_| panic!("{what}: what was granted is waited for"))
+}
 
 fn patience(total: u64) -> Patience {
     Patience { silence: Duration::from_secs(total), total: Duration::from_secs(total) }
@@ -222,24 +230,18 @@ async fn a_silent_sink_costs_one_second_once_and_starves_no_other() {
     let (flusher, mut news) = start(vec![silent, well]);
     let begun = Instant::now();
     flusher.offer(&[event(1)]);
-    flusher.barrier(Seq(1), SECOND).await;
+    prompt("the first boundary", flusher.barrier(Seq(1), SECOND)).await;
     let first = begun.elapsed();
-    assert!(first >= SECOND && first < SECOND * 2, "{first:?}");
-    let begun = Instant::now();
+    assert!(first >= SECOND, "{first:?}");
     for seq in 2..=20 {
         flusher.offer(&[event(seq)]);
-        flusher.barrier(Seq(seq), SECOND).await;
+        prompt("a later boundary", flusher.barrier(Seq(seq), HOUR)).await;
     }
-    let others = begun.elapsed();
-    assert!(others < SECOND, "{others:?}");
     assert_eq!(held.lock().unwrap().lines.len(), 20);
-    let begun = Instant::now();
-    let states = flusher.settle(Patience::default()).await;
+    let states = prompt("the end", flusher.settle(Patience { silence: SECOND, total: HOUR })).await;
     assert!(states[0].degraded && states[0].unsent == 20 && !states[1].degraded, "{states:?}");
     // The end waits for a silent sink once, not once per step of the end.
-    let states = flusher.finish(Patience::default()).await;
-    let end = begun.elapsed();
-    assert!(end < Duration::from_millis(1900), "{end:?}");
+    let states = prompt("the end's second step", flusher.finish(Patience { silence: HOUR, total: HOUR })).await;
     assert_eq!(states[1].unsent, 0);
     assert_eq!(news_of(&mut news).len(), 1);
 }
@@ -279,20 +281,18 @@ async fn a_fenced_sink_is_left_alone() {
 #[tokio::test]
 async fn a_sink_with_an_interval_gathers_is_not_waited_for_and_gets_the_end_at_once() {
     let (mut sink, held) = Scripted::new(|_| Mood::Well);
-    sink.interval = Secs::from_secs(60);
+    sink.interval = Secs::from_secs(3600);
     sink.takes = Takes::MarkerOnly;
     let (flusher, _news) = start(vec![sink]);
     flusher.reachable(SECOND).await.unwrap();
-    let begun = Instant::now();
     for seq in 1..=50 {
         flusher.offer(&[event(seq)]);
-        flusher.barrier(Seq(seq), SECOND).await;
+        prompt("a boundary", flusher.barrier(Seq(seq), HOUR)).await;
     }
-    let states = flusher.finish(Patience::default()).await;
-    assert!(begun.elapsed() < SECOND);
+    let states = prompt("the end", flusher.finish(Patience { silence: HOUR, total: HOUR })).await;
     let held = held.lock().unwrap();
     assert!(held.markers.len() <= 2 && held.lines.is_empty(), "{} markers", held.markers.len());
-    assert_eq!(held.markers.last().unwrap(), "lease 3m00s budget 1000");
+    assert_eq!(held.markers.last().unwrap(), "lease 3h00m budget 1000");
     assert_eq!((states[0].sent, states[0].unsent), (50, 0));
 }
 
@@ -319,12 +319,12 @@ async fn the_end_waits_for_the_write_that_is_on_its_way() {
 /// nor under `--require-sink`, whose patience is far longer; one that asks for a moment each time does not get a moment each time.
 #[tokio::test]
 async fn a_sink_that_says_no_is_not_waited_for() {
-    for (mood, most) in [
-        (Mood::Refuses, SECOND / 2),
-        (Mood::Orders(SECOND * 900), SECOND / 2),
-        (Mood::Orders(SECOND / 10), SECOND * 3 / 2),
-        (Mood::Fails, SECOND * 3 / 2),
-        (Mood::Hangs, SECOND * 3 / 2),
+    for (mood, silence) in [
+        (Mood::Refuses, HOUR),
+        (Mood::Orders(HOUR * 2), HOUR),
+        (Mood::Orders(SECOND / 10), SECOND),
+        (Mood::Fails, SECOND),
+        (Mood::Hangs, SECOND),
     ] {
         for before_the_end in [false, true] {
             // It can be read and not written: what a fork's token is.
@@ -335,10 +335,7 @@ async fn a_sink_that_says_no_is_not_waited_for() {
             if before_the_end {
                 flusher.barrier(Seq(1), SECOND).await;
             }
-            let begun = Instant::now();
-            let states = flusher.settle(Patience::default()).await;
-            let took = begun.elapsed();
-            assert!(took < most, "{mood:?}: {took:?}");
+            let states = prompt(&format!("{mood:?}"), flusher.settle(Patience { silence, total: HOUR })).await;
             assert!(states[0].degraded && states[0].unsent == 1, "{mood:?}: {states:?}");
             // It is asked once more at the end, for somebody may have mended it.
             assert!(held.lock().unwrap().calls >= 2 + u32::from(before_the_end && mood == Mood::Refuses), "{mood:?}");

@@ -19,7 +19,7 @@ const ESCAPED: &str = "trap '' TERM; env -i setsid sleep 108 & echo $!; wait";
 
 /// For the owner the end of ledger is the end of the link, and dropping ledger's side is just that.
 #[tokio::test]
-async fn when_ledger_dies_the_tree_is_gone_within_a_second_and_written_down() {
+async fn when_ledger_dies_the_tree_is_gone_without_a_grace_and_written_down() {
     let folder = tempfile::tempdir().unwrap();
     let obituary = folder.path().join("obituary.ndjson");
     std::fs::write(&obituary, "").unwrap();
@@ -34,10 +34,11 @@ async fn when_ledger_dies_the_tree_is_gone_within_a_second_and_written_down() {
     }
     let took = ci_ledger::host::clock::now().since(began);
     eprintln!("gone {took} after the link closed");
-    assert!(took.duration() < Duration::from_secs(1), "{took}");
     let swept: Swept = serde_json::from_str(std::fs::read_to_string(&obituary).unwrap().trim()).unwrap();
     assert_eq!(swept.cleanup, Cleanup::Clean);
-    assert!(swept.leftovers.iter().any(|left| left.pid == escaped.pid), "{swept:?}");
+    // The sleeper ends at TERM, so that one which was killed shows that nothing was asked and no grace was waited for.
+    let left = swept.leftovers.iter().find(|left| left.pid == escaped.pid);
+    assert!(left.is_some_and(|left| left.fate == Fate::Killed), "{swept:?}");
 }
 
 /// ledger takes over what is orphaned onto it. Every child of the process counts as an orphan then, so this needs a process of its

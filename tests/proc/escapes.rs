@@ -37,7 +37,9 @@ async fn a_double_fork_into_a_session_of_its_own() {
 
 #[tokio::test]
 async fn without_token_and_session_and_stopped() {
-    ends_clean(sh("env -i setsid sh -c 'kill -STOP $$; sleep 118' & sleep 0.1"), "kill -STOP").await;
+    let script = "env -i setsid sh -c 'kill -STOP $$; sleep 118' & \
+                  until grep -q '^State:.T' /proc/$!/status; do sleep 0.02; done";
+    ends_clean(sh(script), "kill -STOP").await;
 }
 
 #[tokio::test]

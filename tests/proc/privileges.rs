@@ -74,11 +74,13 @@ impl Unprivileged {
         OwnerSettings { program: Some(program), ..settings() }
     }
 
-    /// A script that leaves a root process behind and prints its number.
+    /// A script that leaves a root process behind and prints its number, once it is root in every respect: only then can it write
+    /// into root's folder, and how far it has come cannot be read where /proc hides it.
     fn leave_root(&self) -> String {
+        let (folder, root) = (self.folder.path().display(), "--reuid 0 --regid 0 --clear-groups");
         format!(
-            "{}/become-root --reuid 0 --regid 0 --clear-groups sleep 103 & sleep 0.3; echo $!; exit 0",
-            self.folder.path().display()
+            "{folder}/become-root {root} sh -c ': > {folder}/is-root; exec sleep 103' & \
+             until [ -e {folder}/is-root ]; do sleep 0.02; done; echo $!; exit 0"
         )
     }
 }

@@ -88,12 +88,15 @@ async fn two_owners_leave_each_other_alone() {
 async fn a_daemon_that_is_meant_to_live_is_spared_with_its_workers() {
     let folder = tempfile::tempdir().unwrap();
     let daemon = folder.path().join("build-server.sh");
-    std::fs::write(&daemon, "sleep 111 & wait").unwrap();
+    // Its worker has a name of its own before the leader may end.
+    std::fs::write(&daemon, "sleep 111 & until grep -q sleep /proc/$!/cmdline; do sleep 0.02; done; : > \"$0.there\"; wait")
+        .unwrap();
     let allow_leftover = Patterns::new(["*build-server*"]).unwrap();
     for order in [StopOrder::ask(Secs::from_millis(200)), StopOrder::at_once()] {
         let mut owner = Owner::launch(&OwnerSettings { allow_leftover: allow_leftover.clone(), ..settings() }).unwrap();
         // The name is not on the shell's own command line, which a child shows until it has become another program.
-        let script = "setsid sh \"$DAEMON\" & echo $!; sleep 0.1; sleep 110 & exit 0";
+        let script = "setsid sh \"$DAEMON\" & echo $!; until [ -e \"$DAEMON.there\" ]; do sleep 0.02; done; rm \"$DAEMON.there\"; \
+                      sleep 110 & exit 0";
         let env = vec![("DAEMON".into(), daemon.clone().into())];
         started(&mut owner, SpawnSpec { env, ..sh(script) }).await;
         let daemon = identify(read_pid(owner.stdout.as_mut().unwrap()).await);

@@ -211,12 +211,23 @@ async fn a_tree_pauses_and_goes_on() {
     started(&mut owner, play(folder.path(), "waits", "touch begun\nawait go\nexit 7")).await;
     until("it has begun", || folder.path().join("begun").exists());
     owner.pause();
-    let beats = || std::fs::read_to_string(folder.path().join("beats")).unwrap_or_default();
+    let beats = |folder: &Path| std::fs::read_to_string(folder.join("beats")).unwrap_or_default();
+    // Told from a tree that only gets no turn on a busy host by a second one that goes on: it beats fifty times, and the first not once.
+    let beside = tempfile::tempdir().unwrap();
+    let mut other = Owner::launch(&settings()).unwrap();
+    started(&mut other, play(beside.path(), "waits", "await go\nexit 0")).await;
     until("it stands still", || {
-        let before = beats();
-        std::thread::sleep(Duration::from_millis(300));
-        before == beats()
+        let before = beats(folder.path());
+        for _ in 0..50 {
+            let beat = beats(beside.path());
+            until("the other goes on", || beats(beside.path()) != beat);
+        }
+        before == beats(folder.path())
     });
+    std::fs::write(beside.path().join("go"), "").unwrap();
+    exited(&mut other).await;
+    swept(&mut other, StopOrder::at_once()).await;
+    other.close().await;
     std::fs::write(folder.path().join("go"), "").unwrap();
     let paused = tokio::time::timeout(Duration::from_millis(500), owner.next()).await;
     assert!(paused.is_err(), "a tree that is stopped does not end: {paused:?}");

@@ -278,13 +278,11 @@ async fn a_required_sink_that_cannot_be_written_is_an_error_before_anything_runs
             _ => "github:".to_owned(),
         };
         let folder = suite();
-        let begun = Instant::now();
         let mut command = ledger(folder.path(), &address);
         let output = command.args(["run", "--require-sink", "--sink", &url, "*.sh", "--", "sh"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{kind:?}: {said}");
-        // A no is an answer: the 15 s that an answer may take are not waited for.
-        assert!(begun.elapsed() < Duration::from_secs(8), "{kind:?}: {:?}", begun.elapsed());
+        // That a no is not waited for is held by fault::sinks, where what is granted is an hour.
         assert!(said.contains(word) && output.stdout.is_empty(), "{kind:?}: {said}");
         let checked = ledger(folder.path(), &address).args(["sink", "check", &url]).output().unwrap();
         assert_eq!(checked.status.code(), Some(1), "{kind:?}");
