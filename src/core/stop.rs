@@ -21,7 +21,9 @@ pub const SETTLE: Secs = Secs::from_millis(100);
 pub const ORPHAN_GRACE: Secs = Secs::from_secs(1);
 /// How long KILL may stay without effect on processes in uninterruptible sleep, or refused, before the tree is called dirty.
 pub const STUCK: Secs = Secs::from_secs(2);
-/// What still lives this long after KILL gets it again, by itself: cgroup.kill passes over a process whose first thread has ended while
+/// So many times the order's `verify` at most.
+const LONGEST_VERIFY: u64 = 3;
+/// What still lives this long after KILL gets it again, by itself, and then after twice as long each time: cgroup.kill passes over a process whose first thread has ended while
 /// others run (measured on Linux 6.18).
 const KILL_AGAIN: Secs = Secs::from_millis(50);
 /// How long scans may stay incomplete before nothing is proved.
@@ -158,7 +160,8 @@ enum Phase {
     Settling { until: u64 },
     Asking { rest_at: Option<u64>, until: u64 },
     Freezing { round: u32 },
-    Killing { since: u64 },
+    /// `moved` is when there were last fewer than ever before.
+    Killing { began: u64, moved: u64, fewest: usize },
     Done,
 }
 
@@ -168,8 +171,9 @@ struct Track {
     role: Role,
     termed: bool,
     frozen: bool,
-    /// When KILL was sent last.
-    killed: Option<u64>,
+    /// How often KILL was sent, and when last.
+    kills: u32,
+    killed_at: u64,
     refused: bool,
     /// It was alive when the leader was not.
     outlived: bool,
@@ -234,9 +238,9 @@ impl Stop {
         }
         for id in vanished {
             if let Some(track) = self.tracks.get_mut(id) {
-                // The signal that is being answered is the newest one: it did not do this.
-                if track.killed.is_some() {
-                    track.killed = None;
+                // The signal that is being answered is the newest one: it did not do this, but one before it may have.
+                if track.kills > 0 {
+                    track.kills -= 1;
                 } else {
                     track.termed = false;
                 }
@@ -264,7 +268,11 @@ impl Stop {
             }
             Phase::Asking { .. } => self.ask(now, &live),
             Phase::Freezing { round } => self.freeze(now, round, &live),
-            Phase::Killing { since } => self.kill(now, since, &live),
+            Phase::Killing { began, moved, fewest } => {
+                let moved = if live.len() < fewest { now } else { moved };
+                self.phase = Phase::Killing { began, moved, fewest: fewest.min(live.len()) };
+                self.kill(now, began, moved, &live)
+            }
             Phase::Done => Vec::new(),
         }
     }
@@ -282,7 +290,8 @@ impl Stop {
                 role: seen.role,
                 termed: false,
                 frozen: false,
-                killed: None,
+                kills: 0,
+                killed_at: 0,
                 refused: false,
                 outlived: false,
                 gone: false,
@@ -399,33 +408,36 @@ impl Stop {
         }
         if fresh.is_empty() || round >= FREEZE_ROUNDS {
             self.poll_ms = 1;
-            self.phase = Phase::Killing { since: now };
-            return self.kill(now, now, live);
+            self.phase = Phase::Killing { began: now, moved: now, fewest: live.len() };
+            return self.kill(now, now, now, live);
         }
         self.phase = Phase::Freezing { round: round + 1 };
         vec![Effect::Freeze(fresh, self.reach()), Effect::Scan]
     }
 
-    fn kill(&mut self, now: u64, since: u64, live: &[Seen]) -> Vec<Effect> {
-        let waited = now.saturating_sub(since);
+    /// Thousands take their time to end: they are waited for while they become fewer, yet not for ever.
+    fn kill(&mut self, now: u64, began: u64, moved: u64, live: &[Seen]) -> Vec<Effect> {
+        let waited = now.saturating_sub(moved);
+        let verify = self.order.verify.millis();
         let hopeless = |seen: &Seen| {
             seen.activity == Activity::Uninterruptible || self.tracks.get(&seen.id).is_some_and(|track| track.refused)
         };
         let stuck = waited >= STUCK.millis() && live.iter().all(hopeless);
-        if waited >= self.order.verify.millis() || stuck {
+        if waited >= verify || now.saturating_sub(began) >= verify * LONGEST_VERIFY || stuck {
             return self.finish(Cleanup::Dirty);
         }
         let (mut fresh, mut again) = (Vec::new(), Vec::new());
         for seen in live {
             let Some(track) = self.tracks.get_mut(&seen.id) else { continue };
             track.outlived = true;
-            match track.killed {
+            match track.kills {
                 _ if track.refused => continue,
-                None => fresh.push(seen.id),
-                Some(at) if now.saturating_sub(at) >= KILL_AGAIN.millis() => again.push(seen.id),
-                Some(_) => continue,
+                0 => fresh.push(seen.id),
+                kills if now.saturating_sub(track.killed_at) >= KILL_AGAIN.millis() << kills.min(6) >> 1 => again.push(seen.id),
+                _ => continue,
             }
-            track.killed = Some(now);
+            track.kills += 1;
+            track.killed_at = now;
         }
         let mut effects = Vec::new();
         if !fresh.is_empty() {
@@ -463,7 +475,7 @@ impl Stop {
                 listed.then(|| Ended { id: *id, ours_by: track.ours_by, fate: fate(track, survived) })
             })
             .collect();
-        let escalated = self.tracks.values().any(|track| track.killed.is_some());
+        let escalated = self.tracks.values().any(|track| track.kills > 0);
         let notes = std::mem::take(&mut self.notes);
         vec![Effect::Done(Verdict { cleanup, ends, escalated, notes })]
     }
@@ -478,7 +490,7 @@ fn fate(track: &Track, survived: bool) -> Fate {
         () if track.role == Role::Spared => Fate::Allowed,
         () if survived && track.refused => Fate::Unkillable,
         () if survived => Fate::Survived,
-        () if track.killed.is_some() => Fate::Killed,
+        () if track.kills > 0 => Fate::Killed,
         () if track.termed => Fate::Terminated,
         () => Fate::Exited,
     }

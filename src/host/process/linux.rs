@@ -7,8 +7,8 @@ use crate::core::moment::Moment;
 use crate::core::process::ProcessId;
 use crate::core::stop::Activity;
 
-/// More runnable threads than this for each core are a crowd: at the 3 ms that each may run at a time, one more waits a tenth of a second.
-const CROWD_PER_CORE: usize = 32;
+/// More runnable threads than this for each core are a crowd. A fork bomb whose forks fail sleeps in between, so it is not always many more.
+const CROWD_PER_CORE: usize = 8;
 
 /// `/proc/PID/stat`, as far as it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -225,6 +225,11 @@ impl<'a> Arguments<'a> {
     }
 }
 
+/// How many threads want to run is not known here.
+pub fn is_host_crowded() -> bool {
+    false
+}
+
 /// Seconds since a process with this start time was born.
 pub fn age_s(start_us: u64, now: Moment) -> f64 {
     let now_us = u64::try_from(now.wall.0).unwrap_or(0).saturating_mul(1000);

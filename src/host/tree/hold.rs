@@ -3,10 +3,14 @@
 
 use super::OurTree;
 use crate::core::stop::Reach;
+use crate::host::process;
+
+/// So many are a crowd whenever they please.
+const MANY: usize = 256;
 
 /// What makes it stand still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux says how many threads want to run"))]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux can, and says how many threads want to run"))]
 pub(super) enum Hold {
     Leaf,
     /// SIGSTOP to the leader's process group.
@@ -14,11 +18,13 @@ pub(super) enum Hold {
 }
 
 impl OurTree {
-    /// Before a look. The leader's group is its own for as long as nobody has waited for the leader.
-    pub fn hold_if_crowded(&mut self, leader_is_unreaped: bool) {
-        if self.held.is_none() {
+    /// Before a look; answers whether it was needed. The leader's group is its own for as long as nobody has waited for the leader.
+    pub fn hold_if_crowded(&mut self, leader_is_unreaped: bool) -> bool {
+        let is_crowded = self.held.is_none() && (self.last_seen > MANY || process::is_host_crowded());
+        if is_crowded {
             self.held = self.stand_still(leader_is_unreaped);
         }
+        is_crowded
     }
 
     /// After it.

@@ -49,10 +49,14 @@ impl Look {
 }
 
 impl OurTree {
+    /// Whether nothing can get out of this tree unseen.
+    pub fn is_bound(&self) -> bool {
+        self.leaf.is_some() || self.has(Mechanism::Subreaper)
+    }
+
     /// An owner that neither is a subreaper nor has a leaf sees an orphan only by what it carries.
     pub(super) fn blind_to(&self) -> Option<&'static str> {
-        let held = self.leaf.is_some() || self.has(Mechanism::Subreaper);
-        (self.root == Root::Subreaper && !held)
+        (self.root == Root::Subreaper && !self.is_bound())
             .then_some("neither a cgroup nor a subreaper holds this tree: an orphan without session and token would not be seen")
     }
 
@@ -225,9 +229,6 @@ impl OurTree {
     }
 
     pub(super) fn stand_still(&self, leader_is_unreaped: bool) -> Option<Hold> {
-        if !process::is_host_crowded() {
-            return None;
-        }
         let by_leaf = self.leaf.as_ref().is_some_and(|leaf| self.has(Mechanism::CgroupKill) && leaf.freeze().is_ok());
         let group = self.leader.filter(|_| leader_is_unreaped).map(|leader| leader.pid);
         let by_group = || group.filter(|&group| signal_group(group, Signal::STOP)).map(Hold::Group);

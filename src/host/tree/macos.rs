@@ -171,7 +171,7 @@ impl OurTree {
 
     /// One by one, so that `resume` continues none that was stopped before.
     #[expect(clippy::unused_self, reason = "the same surface on every system")]
-    /// How many threads want to run is not known here.
+    /// Never asked for: how many threads want to run is not known here.
     pub(super) fn stand_still(&self, _: bool) -> Option<Hold> {
         None
     }

@@ -57,6 +57,8 @@ pub struct OurTree {
     details: HashMap<ProcessId, Details>,
     paused: Option<Vec<ProcessId>>,
     pub(super) held: Option<Hold>,
+    /// How many there were at the last look.
+    pub(super) last_seen: usize,
     /// A signal has been sent: from then on a process shows its end, not its life.
     signalled: bool,
 }
@@ -86,6 +88,7 @@ impl OurTree {
             details: HashMap::new(),
             paused: None,
             held: None,
+            last_seen: 0,
             signalled: false,
         }
     }
@@ -103,6 +106,7 @@ impl OurTree {
     /// One look at everything that is ours and has not ended.
     pub fn scan(&mut self, children: Children, now: Moment) -> Scan {
         let (stats, incomplete) = self.find(children);
+        self.last_seen = stats.len();
         let seen = self.describe(&stats, now);
         Scan { seen, incomplete, blind_to: self.blind_to() }
     }
@@ -110,6 +114,7 @@ impl OurTree {
     /// Remembers who descends from us at present, and what they hold together.
     pub fn note(&mut self, children: Children) -> Tally {
         let (stats, _) = self.find(children);
+        self.last_seen = stats.len();
         let mut tally = Tally::default();
         for (stat, _) in stats.iter().filter(|(stat, _)| !stat.is_gone()) {
             self.noted.insert(stat.id);

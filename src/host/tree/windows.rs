@@ -128,7 +128,7 @@ impl OurTree {
         ids.iter().filter(|id| !self.bonds.in_job.contains(&id.pid)).copied().collect()
     }
 
-    /// How many threads want to run is not known here.
+    /// Never asked for: how many threads want to run is not known here.
     pub(super) fn stand_still(&self, _: bool) -> Option<Hold> {
         None
     }
