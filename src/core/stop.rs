@@ -58,6 +58,12 @@ impl StopOrder {
     pub fn at_once() -> Self {
         Self { manner: Manner::KillAtOnce, grace: Secs::ZERO, verify: Secs::from_secs(10) }
     }
+
+    /// The longest that bringing a tree to its end may take.
+    pub fn bound(self) -> Secs {
+        let verify = Secs::from_millis(self.verify.millis() * LONGEST_VERIFY);
+        self.grace.saturating_add(verify)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,11 +163,22 @@ pub struct Ended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Looking,
-    Settling { until: u64 },
-    Asking { rest_at: Option<u64>, until: u64 },
-    Freezing { round: u32 },
+    Settling {
+        until: u64,
+    },
+    Asking {
+        rest_at: Option<u64>,
+        until: u64,
+    },
+    Freezing {
+        round: u32,
+    },
     /// `moved` is when there were last fewer than ever before.
-    Killing { began: u64, moved: u64, fewest: usize },
+    Killing {
+        began: u64,
+        moved: u64,
+        fewest: usize,
+    },
     Done,
 }
 

@@ -190,7 +190,8 @@ impl Watch {
     pub fn wake_in(&self, now: Moment) -> Option<Secs> {
         match self.phase {
             Phase::LastLook { until_ms } => Some(Secs::from_millis(until_ms.saturating_sub(now.mono_ms))),
-            Phase::Running if self.paused_since.is_none() => {
+            // A start that does not come to its end is the file's time too.
+            Phase::Spawning | Phase::Running if self.paused_since.is_none() => {
                 let cap = self.bounds.cap?;
                 let next = if self.early_evidence == EarlyLook::NotYet { early_at(cap) } else { cap };
                 Some(next.saturating_sub(self.elapsed(now)))
@@ -204,13 +205,18 @@ impl Watch {
         self.last = now;
         let mut effects = Vec::new();
         match input {
-            Input::Started { containment, .. } if self.phase == Phase::Spawning => {
+            // It may come late, from an owner that was stopped by its own file.
+            Input::Started { containment, .. } => {
                 self.containment = Some(containment);
-                self.phase = Phase::Running;
+                if self.phase == Phase::Spawning {
+                    self.phase = Phase::Running;
+                }
             }
-            Input::SpawnFailed { text } if self.phase == Phase::Spawning => {
+            Input::SpawnFailed { text } => {
                 self.end.spawn_error = Some(text);
-                self.sweep(false, Secs::ZERO, &mut effects);
+                if self.phase == Phase::Spawning {
+                    self.sweep(false, Secs::ZERO, &mut effects);
+                }
             }
             Input::LeaderExited { exit, signalled, oom, at_ms } => {
                 let then = Moment { mono_ms: now.mono_ms.min(at_ms), ..now };
@@ -247,8 +253,6 @@ impl Watch {
             Input::Beat { sample, last_output } => self.beat(now, sample, last_output, &mut effects),
             // A result that comes after its question was settled says nothing new.
             Input::Tick
-            | Input::Started { .. }
-            | Input::SpawnFailed { .. }
             | Input::OwnerLost
             | Input::Swept { .. }
             | Input::Drained(_) => {}
@@ -259,7 +263,8 @@ impl Watch {
 
     fn look_at_the_clock(&mut self, now: Moment, effects: &mut Vec<Effect>) {
         match self.phase {
-            Phase::Running if self.paused_since.is_none() => {
+            // A start that does not come to its end is the file's time too.
+            Phase::Spawning | Phase::Running if self.paused_since.is_none() => {
                 let Some(cap) = self.bounds.cap else { return };
                 let elapsed = self.elapsed(now);
                 if elapsed >= cap {

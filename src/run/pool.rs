@@ -240,7 +240,7 @@ impl Errand {
     /// Brings a tree to its end, bounded: an owner that says nothing holds no slot.
     async fn end(&mut self, mut work: Program, order: StopOrder) -> Cleanup {
         work.owner.sweep(order);
-        let bound = order.grace.saturating_add(order.verify).saturating_add(SWEEP_MARGIN);
+        let bound = order.bound().saturating_add(SWEEP_MARGIN);
         let over = tokio::time::sleep(bound.duration());
         tokio::pin!(over);
         let cleanup = loop {

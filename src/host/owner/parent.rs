@@ -6,8 +6,10 @@ use std::future::pending;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::link::Link;
 use super::output::{Output, Writer};
@@ -22,6 +24,11 @@ use crate::host::keyboard::Keyboard;
 use crate::host::reap::{Hurry, ReapScope, lost, strays};
 use crate::host::table::SharedTable;
 use crate::host::tree::Mechanism;
+
+/// A program that hangs in its very start, on a mount that does not answer, is given up then.
+const START_BOUND: Duration = Duration::from_secs(60);
+/// What an owner may be late by, on a machine that is busy.
+const LATE: Duration = Duration::from_secs(5);
 
 /// Whether the file gets a terminal as its standard streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -118,6 +125,8 @@ pub struct Owner {
     lost: bool,
     hurry: Hurry,
     order: StopOrder,
+    /// Until when what it was told has to be answered.
+    answer_by: Option<Instant>,
     finishing: Option<JoinHandle<(Swept, TreeUse)>>,
     look: Option<JoinHandle<Evidence>>,
 }
@@ -152,6 +161,7 @@ impl Owner {
             lost: false,
             hurry: Hurry::default(),
             order: StopOrder::at_once(),
+            answer_by: None,
             finishing: None,
             look: None,
         })
@@ -181,6 +191,7 @@ impl Owner {
     /// Starts the file's program. The answer is `Report::Started` or `Report::SpawnFailed`.
     pub fn start(&mut self, spec: SpawnSpec) {
         self.keyboard = self.terminal.take().and_then(Keyboard::relay_to);
+        self.answer_by = Some(Instant::now() + START_BOUND);
         self.link.queue(&Command::Start(spec));
     }
 
@@ -194,6 +205,7 @@ impl Owner {
     pub fn sweep(&mut self, order: StopOrder) {
         self.order = order;
         if !self.lost {
+            self.answer_by = Some(Instant::now() + order.bound().duration() + LATE);
             self.link.queue(&Command::Sweep(order));
             return;
         }
@@ -241,6 +253,8 @@ impl Owner {
     /// A second signal: a sweep under way, or the next one, gives no grace.
     pub fn kill_now(&mut self) {
         self.hurry.store(true, Ordering::Relaxed);
+        let soon = Instant::now() + self.order.verify.duration() + LATE;
+        self.answer_by = self.answer_by.map(|by| by.min(soon));
         self.link.queue(&Command::KillNow);
     }
 
@@ -258,7 +272,12 @@ impl Owner {
                 return Report::OwnerLost;
             }
             tokio::select! {
+                biased;
                 () = self.link.exchange() => {}
+                () = past(self.answer_by) => {
+                    self.answer_by = None;
+                    self.link.give_up();
+                }
                 (swept, used) = finished(&mut self.finishing) => {
                     self.finishing = None;
                     self.swept = true;
@@ -283,16 +302,21 @@ impl Owner {
                 None
             }
             Reply::Started { id, containment } => {
+                self.answer_by = None;
                 self.leader = Some(id);
                 self.containment = containment;
                 Some(Report::Started { id, containment: self.containment.clone() })
             }
-            Reply::SpawnFailed { errno, text } => Some(Report::SpawnFailed { errno, text }),
+            Reply::SpawnFailed { errno, text } => {
+                self.answer_by = None;
+                Some(Report::SpawnFailed { errno, text })
+            }
             Reply::LeaderExited { exit, used, signalled, oom, at_ms } => {
                 Some(Report::LeaderExited { exit, used, signalled, oom, at_ms })
             }
             Reply::Swept { swept, used, survivors } => {
                 self.swept = true;
+                self.answer_by = None;
                 adopted::expect(&survivors);
                 self.finish(move |_| (swept, used));
                 None
@@ -318,6 +342,14 @@ impl Drop for Owner {
             // A host that gives no thread keeps the entry of a dead process until ledger ends, which harms nothing.
             let _ = std::thread::Builder::new().name("ledger-owner-end".to_owned()).spawn(ended);
         }
+    }
+}
+
+/// Waits until then; for ever where nothing is expected.
+async fn past(by: Option<Instant>) {
+    match by {
+        Some(by) => tokio::time::sleep_until(by).await,
+        None => pending().await,
     }
 }
 

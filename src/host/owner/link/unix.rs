@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command as Program};
+use std::time::Duration;
 
 use tokio::net::UnixStream;
 
@@ -13,7 +14,8 @@ use super::super::output::FarEnds;
 use super::super::wire::{Command, Hello, Reply};
 use super::super::{OWNER_WORD, OwnerError, OwnerSettings};
 use crate::core::process::ProcessId;
-use crate::host::{adopted, process};
+use crate::host::deliver::{Signal, deliver};
+use crate::host::{adopted, clock, process};
 
 /// The owner and the socket to it. Nothing is lost when `exchange` is dropped half-way: what was read and what is unsent stay here.
 #[derive(Debug)]
@@ -24,6 +26,30 @@ pub struct Link {
     unread: Vec<u8>,
     unsent: VecDeque<u8>,
     closed: bool,
+}
+
+/// An owner that has to kill its tree first needs at most this long; what does not end even by KILL hangs in a call of the kernel.
+const LAST_RITES: Duration = Duration::from_secs(30);
+
+fn ends_within(mut child: Child, bound: Duration) -> bool {
+    let (began, mut pause) = (clock::now(), Duration::from_millis(1));
+    let mut killed = false;
+    loop {
+        // An error means that there is nobody to wait for.
+        if !matches!(child.try_wait(), Ok(None)) {
+            return true;
+        }
+        let waited = clock::now().since(began).duration();
+        if waited > bound && killed {
+            return false;
+        }
+        if waited > bound / 2 && !killed {
+            let _ = child.kill();
+            killed = true;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
 }
 
 impl Link {
@@ -67,17 +93,29 @@ impl Link {
     }
 
     pub fn queue(&mut self, command: &Command) {
+        // A file can stop its own owner, which would hear nothing then.
+        let _ = deliver(self.id, Signal::Continue);
         self.write(command);
+    }
+
+    /// Ends an owner that does not answer. Its tree is ledger's from now on.
+    pub fn give_up(&mut self) {
+        let _ = deliver(self.id, Signal::Kill);
+        self.closed = true;
     }
 
     /// Says no more, which an owner takes for the end. The answer waits until it has ended; one that has not swept kills its tree first.
     pub fn hang_up(&mut self) -> Option<impl FnOnce() + Send + 'static> {
         self.stream = None;
-        let pid = self.id.pid;
-        self.child.take().map(|mut child| {
+        let id = self.id;
+        self.child.take().map(|child| {
             move || {
-                let _ = child.wait();
-                adopted::remove_owner(pid);
+                // Stopped by its file, it would not see that the socket is closed.
+                let _ = deliver(id, Signal::Continue);
+                if !ends_within(child, LAST_RITES) {
+                    tracing::warn!(pid = id.pid, "the owner of a file does not end, and is left");
+                }
+                adopted::remove_owner(id.pid);
             }
         })
     }

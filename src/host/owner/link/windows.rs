@@ -57,6 +57,11 @@ impl Link {
         }
     }
 
+    /// A thread cannot be ended; no file can stop it either. From here on ledger ends the tree by itself.
+    pub fn give_up(&mut self) {
+        self.closed = true;
+    }
+
     /// Says no more, which an owner takes for the end. The answer waits until it has ended; one that has not swept kills its tree first.
     pub fn hang_up(&mut self) -> Option<impl FnOnce() + Send + 'static> {
         let thread = self.thread.take()?;
