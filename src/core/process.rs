@@ -130,6 +130,13 @@ pub enum Exit {
     Signal(i32),
 }
 
+/// Who descends from a file, by the file's token: written down while it runs, for the case that ledger and the owner both die.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Descendants {
+    pub token: String,
+    pub descendants: Vec<ProcessId>,
+}
+
 /// What a sweep found and did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Swept {

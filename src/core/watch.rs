@@ -252,10 +252,7 @@ impl Watch {
             }
             Input::Beat { sample, last_output } => self.beat(now, sample, last_output, &mut effects),
             // A result that comes after its question was settled says nothing new.
-            Input::Tick
-            | Input::OwnerLost
-            | Input::Swept { .. }
-            | Input::Drained(_) => {}
+            Input::Tick | Input::OwnerLost | Input::Swept { .. } | Input::Drained(_) => {}
         }
         self.look_at_the_clock(now, &mut effects);
         effects

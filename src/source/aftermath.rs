@@ -10,17 +10,18 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::core::ids::Token;
 use crate::core::moment::Wall;
 use crate::core::outcome::Cleanup;
 use crate::core::pattern::Patterns;
-use crate::core::process::{Fate, Leftover, Swept};
+use crate::core::process::{Descendants, Fate, Leftover, ProcessId, Swept};
 use crate::core::row::{LegRow, Note};
 use crate::report::escape;
 use crate::store::private;
 
 const VERSION: u32 = 1;
-/// Each holds a few lines about at most a hundred leftovers each.
-const MOST_BYTES: u64 = 1 << 20;
+/// A line for what stayed of each file, two hundred processes at most, and a few about at most a hundred leftovers each.
+const MOST_BYTES: u64 = 64 << 20;
 /// So many processes are named in a sentence.
 const NAMED: usize = 5;
 
@@ -99,6 +100,8 @@ pub struct Aftermath {
     pub allow_leftover: Patterns,
     /// What owners swept when their ledger died.
     pub by_owner: Vec<Swept>,
+    /// Who descended from the files of the leg.
+    pub descendants: Vec<Descendants>,
     pub deeds: Vec<Deed>,
 }
 
@@ -111,6 +114,8 @@ impl Aftermath {
                 aftermath.by_owner.push(Swept { leftovers: without_argv(swept.leftovers), ..swept });
             } else if let Ok(will) = serde_json::from_str::<Will>(&line) {
                 aftermath.allow_leftover = will.allow_leftover;
+            } else if let Ok(descendants) = serde_json::from_str::<Descendants>(&line) {
+                aftermath.descendants.push(descendants);
             }
         }
         aftermath.deeds = lines(&mark(database)).iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -125,6 +130,12 @@ impl Aftermath {
     /// Who was left alone on purpose, by number.
     pub fn spared(&self) -> BTreeSet<i32> {
         self.leftovers().filter(|left| left.fate == Fate::Allowed).map(|left| left.pid).collect()
+    }
+
+    /// Who was seen to descend from the file with this token.
+    pub fn descendants_of(&self, token: &Token) -> BTreeSet<ProcessId> {
+        let of_file = self.descendants.iter().filter(|noted| noted.token == token.as_str());
+        of_file.flat_map(|noted| &noted.descendants).copied().collect()
     }
 
     /// What the owners did, as the end of a sentence.

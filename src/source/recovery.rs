@@ -55,6 +55,7 @@ impl DeadLeg {
             token: mark.token.clone(),
             owner: mark.owner,
             leader: None,
+            descendants: self.aftermath.descendants_of(&mark.token),
             allow_leftover: self.aftermath.allow_leftover.or(allow_leftover),
             spared,
         })
@@ -87,9 +88,11 @@ impl DeadLeg {
 fn ended(swept: &Swept) -> String {
     let (spared, ended) = parted(&swept.leftovers);
     let mut text = match (ended.len(), swept.cleanup) {
-        (0, Cleanup::Clean) => "; nothing is left".to_owned(),
+        (0, Cleanup::Clean) => "; nothing of it is found any more".to_owned(),
         (0, _) => "; whether anything is left could not be told: `ledger reap --dry-run` looks again".to_owned(),
-        (count, Cleanup::Clean) => format!("; {count} processes of it were still alive and are ended now, and nothing is left"),
+        (count, Cleanup::Clean) => {
+            format!("; {count} processes of it were still alive and are ended now, and nothing of it is found any more")
+        }
         (count, Cleanup::Dirty) => {
             format!("; {count} processes of it were still alive and did not all end: `ledger reap --dry-run` tells which")
         }

@@ -158,7 +158,10 @@ fn a_daemon_that_a_dead_run_spares_is_left_alone_by_all() {
         let ran = world.run([&["run"], next_flag, &["ok.sh", "--", "sh"]].concat());
         let told = &ran.expect(0).stderr;
         let line = told.lines().find(|line| line.contains("recovered: run R")).unwrap_or_else(|| panic!("{told}"));
-        assert!(line.contains(&format!("nothing is left but what --allow-leftover spares: sleep (pid {daemon})")), "{line}");
+        assert!(
+            line.contains(&format!("nothing of it is found any more but what --allow-leftover spares: sleep (pid {daemon})")),
+            "{line}"
+        );
         assert_eq!(line.contains("were still alive"), kill_owner_too, "{line}");
         assert_eq!(line.contains(&format!("when ledger died, and spared sleep (pid {daemon})")), !kill_owner_too, "{line}");
         assert!(is_alive(daemon) && !is_alive(tail), "{line}");
@@ -191,7 +194,7 @@ fn what_reap_ended_is_on_record_and_the_second_time_nothing_is_left() {
     ledger.status();
     within("the owners have ended", Duration::from_secs(20), || ahead.iter().all(|pid| !is_alive(*pid)));
     let first = world.run(["reap"]);
-    assert!(first.expect(0).out().contains("are ended now, and nothing is left"), "{first:?}");
+    assert!(first.expect(0).out().contains("are ended now, and nothing of it is found any more"), "{first:?}");
     assert!(pids.iter().all(|pid| !is_alive(*pid)), "{first:?}");
     let second = world.run(["reap"]);
     assert!(second.expect(0).out().trim_end().ends_with("; nothing is left"), "{second:?}");
@@ -352,4 +355,57 @@ fn all_that_is_made_is_the_users_alone() {
     world.run(["run", "one.sh", "--logs", "kept/logs", "--", "sh"]).expect(0);
     assert!(everything(&world).iter().any(|(path, _)| path.extension().is_some_and(|extension| extension == "recovered")));
     assert_eq!(open_to_others(&world), [], "after the next start");
+}
+
+/// Neither a leaf nor a token leads to it: it was seen to descend from the file, and that is on record.
+#[cfg(target_os = "linux")]
+#[test]
+fn both_killed_without_a_cgroup_what_has_shed_its_token_is_found_by_its_record() {
+    let hang = "env -i setsid sh -c 'echo $$ > bare; while :; do sleep 1; done' & \
+                until [ -s bare ]; do sleep 0.02; done; echo $PPID $(cat bare) > tmp; mv tmp pids; sleep 1000";
+    let (world, mut ledger) = started(&[("hang.sh", hang)], &["--without-mechanism", "cgroup"]);
+    let pids = world.pids("pids");
+    let (owner, bare) = (pids[0], pids[1]);
+    within("it is in the obituary", Duration::from_secs(20), || {
+        let obituary = crate::support::files_below(&world.join(".ledger"), "obituary");
+        std::fs::read_to_string(&obituary[0]).unwrap().contains(&format!("\"pid\":{bare},"))
+    });
+    ledger.signal("STOP");
+    crate::support::signal(owner, "KILL");
+    ledger.signal("KILL");
+    ledger.status();
+    assert!(is_alive(bare));
+    let reaped = world.run(["reap"]);
+    assert!(reaped.expect(0).out().contains("are ended now"), "{}", reaped.out());
+    within("it is gone", Duration::from_secs(5), || !is_alive(bare));
+}
+
+/// A file can stop its owner, once or again and again, and the one that waits for the next file.
+#[test]
+fn a_stopped_owner_holds_nothing_up() {
+    let spare = "for pid in $(cat /proc/$(awk '{ print $4 }' /proc/$PPID/stat)/task/*/children); do \
+                 [ $pid = $PPID ] || kill -STOP $pid; done";
+    let always =
+        "(trap '' TERM HUP; end=$(($(date +%s) + 60)); while [ $(date +%s) -lt $end ]; do kill -STOP $PPID; done) & sleep 1000";
+    let world = World::with(&[
+        ("1-own.sh", "kill -STOP $PPID; exit 7"),
+        ("2-spare.sh", spare),
+        ("3-next.sh", "exit 0"),
+        ("4-always.sh", always),
+        ("5-last.sh", "exit 0"),
+    ]);
+    let ledger = world.start(world.ledger(["run", "--cap", "2", "--grace", "0.5", "*.sh", "--", "sh"]));
+    ledger.end_within(Duration::from_secs(180)).expect(1);
+    let leg = world.leg();
+    let outcomes = crate::support::outcomes(&leg);
+    let outcomes: Vec<(&str, &str)> = outcomes.iter().map(|(name, outcome)| (name.as_str(), outcome.as_str())).collect();
+    let wanted = [
+        ("1-own.sh", "test-failure"),
+        ("2-spare.sh", "pass"),
+        ("3-next.sh", "pass"),
+        ("4-always.sh", "file-watchdog-timeout"),
+        ("5-last.sh", "pass"),
+    ];
+    assert_eq!(outcomes, wanted, "{leg:#}");
+    assert!(leg["files"].as_array().unwrap().iter().all(|row| row["cleanup_verified"] == true), "{leg:#}");
 }

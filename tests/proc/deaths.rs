@@ -88,6 +88,7 @@ async fn when_both_die_the_next_start_finds_the_tree() {
             token: settings.token.clone(),
             owner: Some(owner.id()),
             leader: None,
+            descendants: BTreeSet::new(),
             allow_leftover: Patterns::default(),
             spared: BTreeSet::new(),
         };

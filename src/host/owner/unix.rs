@@ -3,6 +3,7 @@
 //! It alone waits for children. It must not open the ledger, a sink or a lock. How the system tells of children, and what holds the
 //! tree together, is in the file of that system.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::{ExitCode, Stdio};
@@ -10,11 +11,14 @@ use std::process::{ExitCode, Stdio};
 use super::socket::Link;
 use super::system::{self, ChildWatch, Reaped};
 use super::wire::{Command, Hello, Reply, SpawnSpec};
-use crate::core::process::{Exit, ProcessId, Swept};
+use crate::core::process::{Descendants, Exit, ProcessId, Swept};
 use crate::core::stop::{Reach, Scan, StopOrder};
 use crate::host::sweep::{Answers, Tree, Woken, perform};
 use crate::host::tree::{Children, OurTree, Root};
 use crate::host::{clock, process};
+
+/// So many descendants of a file are written down, so that a hundred thousand files leave an obituary that can be read.
+const MOST_WRITTEN: usize = 200;
 
 /// Runs the owner to its end.
 pub fn run() -> ExitCode {
@@ -36,6 +40,8 @@ struct Owner {
     tree: OurTree,
     terminal: bool,
     obituary: Option<std::path::PathBuf>,
+    /// Descendants that are in the obituary.
+    written: BTreeSet<ProcessId>,
     /// A TERM or KILL of ours went to the tree before its leader was reaped.
     signalled: bool,
     kill_now: bool,
@@ -58,7 +64,17 @@ impl Owner {
         link.send(&Reply::Ready { containment: system::containment(&tree), leaf: system::leaf_path(&tree), notes });
         let terminal = hello.terminal;
         let obituary = hello.obituary;
-        Ok(Self { link, children, tree, terminal, obituary, signalled: false, kill_now: false, swept: false })
+        Ok(Self {
+            link,
+            children,
+            tree,
+            terminal,
+            obituary,
+            written: BTreeSet::new(),
+            signalled: false,
+            kill_now: false,
+            swept: false,
+        })
     }
 
     fn serve(&mut self) {
@@ -69,6 +85,7 @@ impl Owner {
                     self.wait_for_news(self.children.next_note_ms());
                     self.reap();
                     self.children.note_if_due(&mut self.tree);
+                    self.write_descendants();
                 }
             }
         }
@@ -171,12 +188,32 @@ impl Owner {
         self.write_obituary(&swept);
     }
 
+    /// Where no leaf outlives the owner, what has shed its token could not be found again after the death of both.
+    fn write_descendants(&mut self) {
+        let room = MOST_WRITTEN.saturating_sub(self.written.len());
+        let (None, Some(token), true) = (&self.tree.leaf, self.tree.token.clone(), room > 0) else { return };
+        let mut descendants = self.tree.settled_since(&self.written);
+        descendants.truncate(room);
+        if !descendants.is_empty() {
+            self.written.extend(&descendants);
+            self.write(&Descendants { token, descendants });
+        }
+    }
+
     fn write_obituary(&self, swept: &Swept) {
-        let Some(path) = self.obituary.as_ref().filter(|_| self.tree.leader.is_some()) else { return };
+        if self.tree.leader.is_some() {
+            self.write(swept);
+        }
+    }
+
+    fn write(&self, line: &impl serde::Serialize) {
         let mut options = std::fs::OpenOptions::new();
         // ledger made the file. Nothing is created here: somebody may be removing the folder at this very moment.
-        if let (Ok(mut file), Ok(text)) = (options.append(true).open(path), serde_json::to_string(swept)) {
-            let _ = writeln!(file, "{text}");
+        if let Some(path) = &self.obituary
+            && let (Ok(mut file), Ok(mut text)) = (options.append(true).open(path), serde_json::to_vec(line))
+        {
+            text.push(b'\n');
+            let _ = file.write_all(&text);
         }
     }
 

@@ -19,6 +19,8 @@ pub struct DeadRun {
     pub token: Token,
     pub owner: Option<ProcessId>,
     pub leader: Option<ProcessId>,
+    /// Who was seen to descend from the file while it ran.
+    pub descendants: BTreeSet<ProcessId>,
     /// What is left alone: a daemon that was meant to live on does so also when its run did not.
     pub allow_leftover: Patterns,
     /// Processes that the run itself had spared already, and what descends from them.
@@ -46,7 +48,7 @@ fn tree_of(run: &DeadRun) -> OurTree {
     let mut tree = OurTree::new(Root::Nobody);
     tree.token = Some(run.token.0.clone());
     // An owner that outlives its ledger is about to end, or hangs: it belongs to what is left.
-    tree.noted = BTreeSet::from_iter([run.owner, run.leader].into_iter().flatten());
+    tree.noted = run.descendants.iter().copied().chain([run.owner, run.leader].into_iter().flatten()).collect();
     tree.session = run.leader;
     tree.spare = run.allow_leftover.clone();
     tree.spare_pids = run.spared.clone();

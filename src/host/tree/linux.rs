@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal};
 use super::hold::Hold;
 use super::{Children, Mechanism, OurTree, Root};
 use crate::core::process::{OursBy, ProcessId};
-use crate::core::stop::Reach;
+use crate::core::stop::{Activity, Reach};
 use crate::host::cgroup::Leaf;
 use crate::host::process::{self, Stat, Unread};
 
@@ -230,7 +230,9 @@ impl OurTree {
 
     pub(super) fn stand_still(&self, leader_is_unreaped: bool) -> Option<Hold> {
         let by_leaf = self.leaf.as_ref().is_some_and(|leaf| self.has(Mechanism::CgroupKill) && leaf.freeze().is_ok());
-        let group = self.leader.filter(|_| leader_is_unreaped).map(|leader| leader.pid);
+        // What stopped itself would be continued with the rest, and a leader that stands still forks nothing.
+        let runs = |leader: &ProcessId| process::activity(*leader).is_some_and(|activity| activity != Activity::Stopped);
+        let group = self.leader.filter(|leader| leader_is_unreaped && runs(leader)).map(|leader| leader.pid);
         let by_group = || group.filter(|&group| signal_group(group, Signal::STOP)).map(Hold::Group);
         if by_leaf { Some(Hold::Leaf) } else { by_group() }
     }

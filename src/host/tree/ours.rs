@@ -48,6 +48,9 @@ pub struct OurTree {
     /// Nothing that started earlier (in the system's own unit) is ours.
     pub since: u64,
     pub noted: BTreeSet<ProcessId>,
+    /// Those of them that were alive at two looks in a row: what ends by itself at once is not worth a record.
+    settled: BTreeSet<ProcessId>,
+    alive_before: BTreeSet<ProcessId>,
     pub leaf: Option<Leaf>,
     pub root: Root,
     pub spare: Patterns,
@@ -80,6 +83,8 @@ impl OurTree {
             spared_before: BTreeSet::new(),
             since: 0,
             noted: BTreeSet::new(),
+            settled: BTreeSet::new(),
+            alive_before: BTreeSet::new(),
             leaf: None,
             root,
             spare: Patterns::default(),
@@ -116,12 +121,21 @@ impl OurTree {
         let (stats, _) = self.find(children);
         self.last_seen = stats.len();
         let mut tally = Tally::default();
+        let mut alive = BTreeSet::new();
         for (stat, _) in stats.iter().filter(|(stat, _)| !stat.is_gone()) {
             self.noted.insert(stat.id);
+            alive.insert(stat.id);
             tally.processes += 1;
             tally.rss_mib += stat.rss_mib();
         }
+        self.settled.extend(self.alive_before.intersection(&alive));
+        self.alive_before = alive;
         tally
+    }
+
+    /// Descendants that have stayed, and are not in `known`.
+    pub fn settled_since(&self, known: &BTreeSet<ProcessId>) -> Vec<ProcessId> {
+        self.settled.difference(known).copied().collect()
     }
 
     fn describe(&mut self, stats: &[(Stat, OursBy)], now: Moment) -> Vec<Seen> {
