@@ -234,11 +234,9 @@ impl Tree for Owner {
 
     fn scan(&mut self) -> Scan {
         let children = self.reap();
-        if children == Children::Some {
-            if self.tree.hold_if_crowded(self.children.leader_runs()) {
-                // Only some may, and for the others the hold must do.
-                let _ = rustix::process::setpriority_process(None, -20);
-            }
+        if children == Children::Some && self.tree.hold_if_crowded(self.children.leader_runs()) {
+            // Only some may, and for the others the hold must do.
+            let _ = rustix::process::setpriority_process(None, -20);
         }
         self.tree.scan(children, clock::now())
     }
