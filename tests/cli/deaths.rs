@@ -197,7 +197,7 @@ fn what_reap_ended_is_on_record_and_the_second_time_nothing_is_left() {
     assert!(first.expect(0).out().contains("are ended now, and nothing of it is found any more"), "{first:?}");
     assert!(pids.iter().all(|pid| !is_alive(*pid)), "{first:?}");
     let second = world.run(["reap"]);
-    assert!(second.expect(0).out().trim_end().ends_with("; nothing is left"), "{second:?}");
+    assert!(second.expect(0).out().trim_end().ends_with("; nothing of it is found any more"), "{second:?}");
     assert!(second.out().contains("`ledger reap` ended"), "{second:?}");
     assert!(!second.out().contains("were still alive"), "{second:?}");
     let leg = world.leg();
