@@ -5,6 +5,8 @@
 set -uo pipefail
 
 problems=0
+# Sources that could not be read: what is known without them is not the whole.
+unread=0
 
 # A problem is an annotation, a line in the summary, and a number.
 problem() {
@@ -54,6 +56,7 @@ readable_sources() {
     if "$program" report "$source" ${question[@]+"${question[@]}"} --json >/dev/null 2>"$work/why"; then
       kept+=("$source")
     else
+      unread=$((unread + 1))
       problem "'$source' cannot be read: $(tail -n 2 "$work/why")"
     fi
   done
@@ -185,7 +188,10 @@ else
   problem "the summary could not be made: $(tail -n 2 "$work/why")"
 fi
 fold_into "$folder" 2>"$work/why" || problem "the shared files could not be made: $(tail -n 2 "$work/why")"
-rerun=$(report --format rerun 2>"$work/why") && output rerun "$rerun"
+# Legs whose evidence cannot be read now are not lost: nobody is told to run them again.
+if [ "$unread" -eq 0 ]; then
+  rerun=$(report --format rerun 2>"$work/why") && output rerun "$rerun"
+fi
 
 if [ "$finalize" = true ]; then
   for source in "${sources[@]}"; do
@@ -199,7 +205,11 @@ if [ "$finalize" = true ]; then
 fi
 
 if [ -n "$branch" ]; then
-  if publish; then
+  if [ "$unread" -gt 0 ]; then
+    # The branch holds what was read when all could be; the others' rows alone would stand there as the whole.
+    output pushed false
+    problem "branch '$branch' does not have this run and stays as it is: $unread of its sources cannot be read; run reconcile again when they can"
+  elif publish; then
     output pushed true
   else
     output pushed false

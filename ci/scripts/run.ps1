@@ -22,7 +22,14 @@ if ($env:LEDGER_IN_REQUIRE_SINK -eq 'true') { $arguments.Add('--require-sink') }
 $written = if ($env:LEDGER_IN_SINKS) { $env:LEDGER_IN_SINKS } else { "$env:LEDGER_SINK" }
 $sinks = @(Split-Words $written)
 if ($env:LEDGER_IN_SINKS) { foreach ($sink in $sinks) { $arguments.Add("--sink=$sink") } }
-foreach ($word in Split-Words "$env:LEDGER_IN_ARGS") { $arguments.Add($word) }
+$config = 'ledger.toml'
+$before = ''
+foreach ($word in Split-Words "$env:LEDGER_IN_ARGS") {
+  $arguments.Add($word)
+  if ("$before$word" -match '^--sink[= ](github:.*)') { $sinks += $Matches[1] }
+  if ("$before$word" -match '^--config[= ](.*)') { $config = $Matches[1] }
+  $before = if ($word -in '--sink', '--config') { "$word " } else { '' }
+}
 foreach ($file in Split-Words "$env:LEDGER_IN_FILES") { $arguments.Add($(if ($file.StartsWith('-')) { "./$file" } else { $file })) }
 $command = @(Split-Words "$env:LEDGER_IN_COMMAND")
 if ($command.Count -gt 0) {
@@ -30,10 +37,12 @@ if ($command.Count -gt 0) {
   foreach ($word in $command) { $arguments.Add($word) }
 }
 
-# ledger keeps it from the tests: it can write check runs.
-if ($env:LEDGER_IN_TOKEN -and ($sinks | Where-Object { $_.StartsWith('github:') })) { $env:LEDGER_GITHUB_TOKEN = $env:LEDGER_IN_TOKEN }
 $program = $env:LEDGER_IN_PROGRAM
 if ($env:LEDGER_IN_WORKING_DIRECTORY) { Set-Location -LiteralPath $env:LEDGER_IN_WORKING_DIRECTORY }
+# With no sink named here, [run] sinks speak.
+if (-not $written -and (Test-Path -LiteralPath $config) -and (Select-String -LiteralPath $config -Pattern '["'']github:' -Quiet)) { $sinks += 'github:' }
+# ledger keeps it from the tests: it can write check runs.
+if ($env:LEDGER_IN_TOKEN -and ($sinks | Where-Object { $_.StartsWith('github:') })) { $env:LEDGER_GITHUB_TOKEN = $env:LEDGER_IN_TOKEN }
 # What a torn-down step leaves: ledger appends its own values at its end, and the last one counts.
 Add-Content -LiteralPath $env:GITHUB_OUTPUT -Value "loop-finished=false`nconclusion=incomplete" -Encoding utf8NoBOM
 # The tests see none of this.

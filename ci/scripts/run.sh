@@ -44,6 +44,11 @@ for word in ${words[@]+"${words[@]}"}; do
 done
 split "${LEDGER_IN_ARGS:-}"
 arguments+=(${words[@]+"${words[@]}"})
+config=ledger.toml before=
+for word in ${words[@]+"${words[@]}"}; do
+  case $before$word in --sink=github:* | '--sink github:'*) to_github=yes ;; --config=*) config=${word#*=} ;; '--config '*) config=$word ;; esac
+  case $word in --sink | --config) before="$word " ;; *) before= ;; esac
+done
 split "${LEDGER_IN_FILES:-}"
 for word in ${words[@]+"${words[@]}"}; do
   # A file may begin with a dash.
@@ -53,10 +58,12 @@ done
 split "${LEDGER_IN_COMMAND:-}"
 if [ ${#words[@]} -gt 0 ]; then arguments+=(-- "${words[@]}"); fi
 
-# ledger keeps it from the tests: it can write check runs.
-if [ -n "$to_github" ] && [ -n "${LEDGER_IN_TOKEN:-}" ]; then export LEDGER_GITHUB_TOKEN=$LEDGER_IN_TOKEN; fi
 program=${LEDGER_IN_PROGRAM:?}
 cd "${LEDGER_IN_WORKING_DIRECTORY:-.}"
+# With no sink named here, [run] sinks speak.
+if [ -z "${LEDGER_IN_SINKS:-${LEDGER_SINK:-}}" ] && grep -qs "[\"']github:" -- "$config"; then to_github=yes; fi
+# ledger keeps it from the tests: it can write check runs.
+if [ -n "$to_github" ] && [ -n "${LEDGER_IN_TOKEN:-}" ]; then export LEDGER_GITHUB_TOKEN=$LEDGER_IN_TOKEN; fi
 # What a torn-down step leaves: ledger appends its own values at its end, and the last one counts.
 printf 'loop-finished=false\nconclusion=incomplete\n' >>"$GITHUB_OUTPUT"
 # The tests see none of this.

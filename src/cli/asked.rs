@@ -11,7 +11,7 @@ use crate::core::moment::Wall;
 use crate::core::plan::{MAX_PLAN_BYTES, PlannedLeg, parse_plan};
 use crate::core::row::Summary;
 use crate::report::escape;
-use crate::sink::{Variables, service_jobs};
+use crate::sink::{self, Variables, service_jobs};
 use crate::source::assemble::{DEFAULT_JOB_NAME, Question, assemble};
 use crate::source::{self, Found};
 
@@ -141,10 +141,11 @@ pub fn summarise_what_is_there(
     let mut failures = Vec::new();
     for source in sources {
         if let Err(error) = source::read(source, question, &mut found) {
-            failures.push(
-                Failure::usage(error)
-                    .hint("name a ledger folder, a ci-data folder, or a sink URL such as file:///path; `ledger report --help`"),
-            );
+            failures.push(Failure::usage(error).hint(if source::is_sink(source) {
+                format!("`ledger sink check {}` says what is missing", sink::printable(source))
+            } else {
+                "name a ledger folder, a ci-data folder, or a sink URL such as file:///path; `ledger report --help`".to_owned()
+            }));
         }
     }
     if failures.len() == sources.len()

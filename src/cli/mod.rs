@@ -102,6 +102,9 @@ pub fn main() -> ExitCode {
             let code = error.exit_code();
             // A closed pipe is no reason to complain about help that nobody reads.
             let _ = error.print();
+            if code == EXIT_USAGE && std::env::args_os().nth(1).is_some_and(|command| command == "run") {
+                run::nothing_ran(&error.to_string(), &environment);
+            }
             return exit(code);
         }
     };

@@ -78,7 +78,7 @@ fn candidate(database: &LegDatabase, logs: &Path) -> Option<Candidate> {
 
 fn remove(candidate: &Candidate) -> Result<(), Failure> {
     remove_database(&candidate.database).map_err(Failure::usage)?;
-    let beside = ["recovered", "obituary"].map(|extension| candidate.database.with_extension(extension));
+    let beside = ["recovered", "obituary", "pushed"].map(|extension| candidate.database.with_extension(extension));
     for path in beside.iter().filter(|path| path.exists()) {
         std::fs::remove_file(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     }

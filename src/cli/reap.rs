@@ -7,7 +7,7 @@ use clap::Args;
 use super::{Failure, print};
 use crate::core::outcome::Cleanup;
 use crate::core::pattern::Patterns;
-use crate::report::words;
+use crate::report::{escape, words};
 use crate::source::aftermath::By;
 use crate::source::recovery::{Which, dead_legs};
 use crate::store::LedgerFolder;
@@ -34,6 +34,9 @@ pub struct ReapArgs {
 const EXIT_DIRTY: i32 = 3;
 
 pub fn run(args: &ReapArgs) -> Result<i32, Failure> {
+    if !args.ledger.try_exists().unwrap_or(true) {
+        return nothing_here(args);
+    }
     let folder = LedgerFolder::open(&args.ledger)
         .map_err(|error| Failure::usage(error).hint("--ledger DIR names the folder that `ledger run` wrote"))?;
     let legs = dead_legs(&folder, Which::All).map_err(Failure::usage)?;
@@ -66,4 +69,20 @@ pub fn run(args: &ReapArgs) -> Result<i32, Failure> {
         print("no dead run has left anything here\n")?;
     }
     Ok(worst)
+}
+
+/// A machine's first run has no ledgers yet; a workflow reaps before it all the same.
+fn nothing_here(args: &ReapArgs) -> Result<i32, Failure> {
+    let sentence = format!(
+        "there is no ledger folder {}, so no dead run of it has left anything; --ledger DIR names another",
+        args.ledger.display()
+    );
+    if args.json {
+        let document = serde_json::json!({ "v": 1, "dry_run": args.dry_run, "legs": [] });
+        eprintln!("ledger: {}", escape::message(&sentence));
+        print(&format!("{document:#}\n"))?;
+    } else {
+        print(&format!("{}\n", escape::message(&sentence)))?;
+    }
+    Ok(0)
 }

@@ -233,8 +233,13 @@ fn fold_tested(summary: &Summary, path: &Path, incomplete: IncompleteRows) -> Re
 fn write_legs(summary: &Summary, folder: &Path) -> Result<(), Failure> {
     for (row, name) in summary.legs.iter().zip(ci_data::leg_file_names(&summary.legs)) {
         let path = folder.join(name);
-        out::replace(&path, ci_data::leg_lines(row).as_bytes())
-            .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+        let lines = ci_data::leg_lines(row);
+        if std::fs::read(&path).is_ok_and(|older| ci_data::is_poorer(lines.as_bytes(), &older)) {
+            let why = "holds more of this leg than can be read now, and was left as it is";
+            warn(&[format!("{}: {why}", path.display())]);
+            continue;
+        }
+        out::replace(&path, lines.as_bytes()).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     }
     Ok(())
 }

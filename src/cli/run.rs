@@ -2,10 +2,13 @@
 
 use clap::Args;
 
-use super::{Failure, World};
+use super::{Failure, World, print};
+use crate::core::redact::Redactor;
 use crate::host::clock;
+use crate::report::github::{self, Level};
+use crate::report::markdown;
 use crate::run;
-use crate::settings::{RunFlags, SettingsError, resolve_run};
+use crate::settings::{Environment, RunFlags, SettingsError, resolve_run};
 
 /// Run test files one by one, watched, recorded, flushed
 #[derive(Debug, Args)]
@@ -23,6 +26,34 @@ pub struct RunArgs {
 }
 
 pub fn run(args: RunArgs, world: &World) -> Result<i32, Failure> {
+    begin(args, world).inspect_err(|failure| {
+        let hint = failure.hint.as_deref().map(|hint| format!("\n{hint}")).unwrap_or_default();
+        nothing_ran(&format!("{}{hint}", failure.message), &world.environment);
+    })
+}
+
+/// Tells the CI service that nothing ran and why, where this is a step of one: an annotation, the outputs that a later step reads, and the
+/// summary.
+pub fn nothing_ran(why: &str, environment: &Environment) {
+    if !environment.is_true("GITHUB_ACTIONS") {
+        return;
+    }
+    let why = Redactor::new(environment.secrets()).text(why);
+    // Whoever reads none of it has the error on the other stream.
+    let _ = print(&github::annotation(Level::Error, None, NOTHING_RAN, &why));
+    let files =
+        [("GITHUB_OUTPUT", github::outputs_of_nothing()), ("GITHUB_STEP_SUMMARY", markdown::nothing_ran(NOTHING_RAN, &why))];
+    for (name, text) in files {
+        let Some(path) = environment.path(name) else { continue };
+        if let Err(error) = run::append(&path, &text) {
+            eprintln!("ledger: warning: '{}' cannot be written: {error}", path.display());
+        }
+    }
+}
+
+const NOTHING_RAN: &str = "ledger run: nothing ran";
+
+fn begin(args: RunArgs, world: &World) -> Result<i32, Failure> {
     let folder = std::env::current_dir().map_err(|error| Failure::usage(format!("the working folder cannot be told: {error}")))?;
     let settings = resolve_run(args.flags, &world.environment, &folder, clock::now()).map_err(explain)?;
     run::execute(settings, world.terminal.stderr).map_err(Failure::usage)

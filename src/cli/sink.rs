@@ -10,13 +10,15 @@ use super::{Failure, World, print};
 use crate::core::event::Envelope;
 use crate::core::ids::{Epoch, Seq};
 use crate::core::moment::Wall;
+use crate::core::row::Head;
 use crate::host::clock;
 use crate::report::escape;
 use crate::sink::{self, FoundLeg, Removed, SinkContext, SinkError, Source, Trouble, Variables};
 use crate::source;
-use crate::store::{LedgerFolder, restore};
+use crate::source::push::{self, Sent};
+use crate::store::{LedgerFolder, Pulled, restore};
 
-/// Can a sink be written and read back? Bring a leg home
+/// Can a sink be written and read back? Bring a leg home, or send later what a run could not
 #[derive(Debug, Args)]
 pub struct SinkArgs {
     #[command(subcommand)]
@@ -27,6 +29,7 @@ pub struct SinkArgs {
 enum SinkCommand {
     Check(CheckArgs),
     Pull(PullArgs),
+    Push(PushArgs),
 }
 
 /// Write to sinks, read back what was written, delete it, and say what is missing
@@ -62,10 +65,27 @@ struct PullArgs {
     legs: LegArgs,
 }
 
+/// Send what legs could not send while they ran: out of ledgers, into sinks
+///
+/// Each sink is asked how far it has got. A leg that is still written is left to its writer, and a copy that was pulled is not sent on.
+///
+/// Exit status: 0 every leg is in every sink, 1 something is not, 2 a URL or the source is wrong.
+#[derive(Debug, Args)]
+struct PushArgs {
+    /// A folder of ledgers, or one database
+    #[arg(value_name = "SOURCE", default_value = ".ledger")]
+    source: PathBuf,
+
+    /// URL of a sink; may be given more than once (else LEDGER_SINK)
+    #[arg(long = "sink", value_name = "URL")]
+    sinks: Vec<String>,
+}
+
 pub fn run(args: &SinkArgs, world: &World) -> Result<i32, Failure> {
     match &args.command {
         SinkCommand::Check(args) => check_all(args, world),
         SinkCommand::Pull(args) => pull(args, world),
+        SinkCommand::Push(args) => push_all(args, world),
     }
 }
 
@@ -82,14 +102,7 @@ struct Word {
 }
 
 fn check_all(args: &CheckArgs, world: &World) -> Result<i32, Failure> {
-    let of_environment = world.environment.get("LEDGER_SINK").unwrap_or_default();
-    let urls: Vec<String> = match args.urls.as_slice() {
-        [] => of_environment.split_whitespace().map(str::to_owned).collect(),
-        urls => urls.to_vec(),
-    };
-    if urls.is_empty() {
-        return Err(Failure::usage("no sink is named").hint("write `ledger sink check URL`, or set LEDGER_SINK"));
-    }
+    let urls = named(&args.urls, world, "`ledger sink check URL`")?;
     let runtime = source::runtime().map_err(Failure::usage)?;
     let variables = Variables::of(world.environment.variables());
     let mut words = Vec::new();
@@ -107,8 +120,8 @@ fn check_all(args: &CheckArgs, world: &World) -> Result<i32, Failure> {
         for word in &words {
             let note = word.note.as_deref().map(|note| format!("; {note}")).unwrap_or_default();
             let line = match &word.error {
-                None => format!("{}: written, read back{note}", word.url),
-                Some(error) => format!("{}: FAILED: {error}", word.url),
+                None => format!("{}written, read back{note}", sink::lead(&word.url)),
+                Some(error) => format!("{}FAILED: {error}", sink::lead(&word.url)),
             };
             print(&format!("{line}\n"))?;
         }
@@ -140,6 +153,57 @@ fn bad(url: &str, error: &SinkError) -> Word {
     Word { url: sink::printable(url), ok: false, error: Some(error.detail.clone()), marker_age_s: None, note: None }
 }
 
+fn named(urls: &[String], world: &World, written: &str) -> Result<Vec<String>, Failure> {
+    let of_environment = world.environment.get("LEDGER_SINK").unwrap_or_default();
+    let urls: Vec<String> = match urls {
+        [] => of_environment.split_whitespace().map(str::to_owned).collect(),
+        urls => urls.to_vec(),
+    };
+    if urls.is_empty() {
+        return Err(Failure::usage("no sink is named").hint(format!("write {written}, or set LEDGER_SINK")));
+    }
+    Ok(urls)
+}
+
+fn push_all(args: &PushArgs, world: &World) -> Result<i32, Failure> {
+    let urls = named(&args.sinks, world, "`ledger sink push --sink URL`")?;
+    let wrong = |error| Failure::usage(error).hint("name the folder that `ledger run` wrote, or one database in it");
+    let databases: Vec<PathBuf> = if args.source.is_file() {
+        vec![args.source.clone()]
+    } else {
+        let databases = LedgerFolder::open(&args.source).and_then(|folder| folder.databases()).map_err(wrong)?;
+        databases.into_iter().map(|database| database.path).collect()
+    };
+    if databases.is_empty() {
+        return Err(Failure::usage(format!("{}: there is no ledger in it", args.source.display())));
+    }
+    let runtime = source::runtime().map_err(Failure::usage)?;
+    let variables = Variables::of(world.environment.variables());
+    let mut failed = false;
+    for url in &urls {
+        // A URL that is written wrongly is said once, before anything is sent.
+        sink::open(url, &context(url, &variables)).map_err(Failure::usage)?;
+    }
+    for (url, database) in urls.iter().flat_map(|url| databases.iter().map(move |database| (url, database))) {
+        let at = format!("{} to {}", database.display(), sink::printable(url));
+        match runtime.block_on(push::push(database, url, &variables, clock::now().wall)) {
+            Ok(Sent::There(last)) => print(&format!("{at}: all {last} events are there\n"))?,
+            Ok(Sent::Now { events, last }) => print(&format!("{at}: {events} events sent, {last} in all\n"))?,
+            Ok(Sent::Left(why)) => print(&format!("{at}: not sent, {why}\n"))?,
+            Err(why) => {
+                failed = true;
+                eprintln!("ledger: warning: {at}: {}", escape::sentence(&why));
+            }
+        }
+    }
+    if failed {
+        eprintln!(
+            "ledger: hint: `ledger sink check URL` says what is missing; what was not sent is kept, and this can be run again"
+        );
+    }
+    Ok(i32::from(failed))
+}
+
 fn pull(args: &PullArgs, world: &World) -> Result<i32, Failure> {
     if !source::is_sink(&args.url) {
         return Err(Failure::usage(format!("'{}' is no URL of a sink", args.url)).hint("write file:///path, s3://bucket/prefix, …"));
@@ -158,7 +222,7 @@ fn pull(args: &PullArgs, world: &World) -> Result<i32, Failure> {
     let mut failed = false;
     // A writer that was refused, or killed before its first word, has left nothing to bring.
     for leg in legs.iter().filter(|leg| !leg.is_a_mere_name()) {
-        match runtime.block_on(pulled(from.as_ref(), leg)).and_then(|pulled| bring(&folder, pulled, now)) {
+        match runtime.block_on(pulled(from.as_ref(), leg)).and_then(|brought| bring(&folder, from.url(), brought, now)) {
             Ok(word) => print(&format!("{}: {word}\n", leg.place))?,
             Err(why) => {
                 failed = true;
@@ -170,22 +234,24 @@ fn pull(args: &PullArgs, world: &World) -> Result<i32, Failure> {
 }
 
 /// What a sink gives of one epoch.
-struct Pulled {
+struct Brought {
     lines: Vec<String>,
     /// The newest event that the sink speaks of.
     known: Seq,
+    /// The head that the marker names.
+    head: Option<Head>,
     /// What stands in the way of the rest.
     cut: Option<String>,
     /// What cannot be read beside the events.
     unreadable: Vec<String>,
 }
 
-async fn pulled(from: &dyn Source, leg: &FoundLeg) -> Result<Pulled, String> {
-    let mut pulled = Pulled { lines: Vec::new(), known: leg.promised, cut: None, unreadable: leg.unreadable.clone() };
+async fn pulled(from: &dyn Source, leg: &FoundLeg) -> Result<Brought, String> {
+    let mut pulled = Brought { lines: Vec::new(), known: leg.promised, head: None, cut: None, unreadable: leg.unreadable.clone() };
     match source::sink::marker_of(leg) {
         Ok(marker) => {
-            let head = marker.and_then(|(marker, _)| marker.row.head);
-            pulled.known = head.map_or(Seq(0), |head| head.seq).max(leg.promised);
+            pulled.head = marker.and_then(|(marker, _)| marker.row.head);
+            pulled.known = pulled.head.as_ref().map_or(Seq(0), |head| head.seq).max(leg.promised);
         }
         Err(why) => pulled.unreadable.push(why),
     }
@@ -213,15 +279,30 @@ async fn pulled(from: &dyn Source, leg: &FoundLeg) -> Result<Pulled, String> {
     }
 }
 
-fn bring(folder: &LedgerFolder, pulled: Pulled, now: Wall) -> Result<String, String> {
-    let Pulled { lines, known, cut, mut unreadable } = pulled;
+fn bring(folder: &LedgerFolder, from: &str, brought: Brought, now: Wall) -> Result<String, String> {
+    let Brought { lines, known, head, cut, mut unreadable } = brought;
     let first: Envelope = serde_json::from_str(&lines[0]).map_err(|error| format!("its first event cannot be read: {error}"))?;
-    let restored = restore(folder, first.leg(), first.epoch.clone(), now, lines).map_err(|error| error.to_string())?;
+    let (leg, epoch) = (first.leg(), first.epoch.clone());
+    let database = folder.database_path(&leg, &epoch);
+    let is_new = !database.exists();
+    let mut copy = (is_new || Pulled::of(&database).is_some()).then(|| Pulled::new(from, head, known));
+    // Before its first event: a pull that is killed must not leave a ledger that looks like one of this machine.
+    copy.as_ref().map_or(Ok(()), |copy| copy.note(&database)).map_err(|error| error.to_string())?;
+    let restored = restore(folder, leg, epoch, now, lines).map_err(|error| {
+        if is_new {
+            Pulled::forget(&database);
+        }
+        error.to_string()
+    })?;
     let (last, path) = (restored.last, restored.path.display());
     let short = (known > last).then(|| format!("the sink speaks of event {known}"));
     // Without the end, and with nothing that tells how far it went, nobody knows what is missing.
     let doubt = if restored.ended { None } else { unreadable.pop() };
     if let Some(why) = restored.fault.map(|fault| fault.to_string()).or(cut).or(short).or(doubt) {
+        if let Some(copy) = &mut copy {
+            copy.why = Some(why.clone());
+            copy.note(&database).map_err(|error| error.to_string())?;
+        }
         return Err(format!("{why}; events up to {last} are in {path}, `ledger verify {path}` tells of them"));
     }
     Ok(match restored.added {

@@ -59,6 +59,22 @@ pub fn leg_lines(row: &LegRow) -> String {
     text
 }
 
+/// Whether a leg's lines say less than those that are kept of it. Its own end always counts; without it, a leg whose evidence cannot be
+/// read for a moment looks like one that left less.
+pub fn is_poorer(lines: &[u8], older: &[u8]) -> bool {
+    let has_its_end = |lines: &[u8]| lines.split(|byte| *byte == b'\n').any(is_suite);
+    let count = |lines: &[u8]| lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
+    !has_its_end(lines) && (has_its_end(older) || count(lines) < count(older))
+}
+
+fn is_suite(line: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Kind {
+        kind: String,
+    }
+    serde_json::from_slice::<Kind>(line).is_ok_and(|line| line.kind == "suite")
+}
+
 /// `<run_id>-<platform>-<target>.ndjson`, with everything that could leave the folder replaced.
 fn leg_file_name(row: &LegRow) -> String {
     let shard = row.shard.map(|shard| format!("-{}of{}", shard.index, shard.count)).unwrap_or_default();
@@ -131,6 +147,24 @@ mod tests {
         );
         names.dedup();
         assert_eq!(names.len(), rows.len());
+    }
+
+    #[test]
+    fn a_poorer_record_is_told_from_a_newer_one() {
+        let (file, suite) = ("{\"kind\":\"test-file\"}\n", "{\"kind\":\"suite\"}\n");
+        let lines = |files: usize, ended: bool| file.repeat(files) + if ended { suite } else { "" };
+        for (new, older, poorer) in [
+            (lines(0, false), lines(3, true), true),
+            (lines(5, false), lines(3, true), true),
+            (lines(1, false), lines(2, false), true),
+            (lines(2, false), lines(2, false), false),
+            (lines(3, false), lines(2, false), false),
+            (lines(1, true), lines(3, true), false),
+            (lines(1, true), lines(3, false), false),
+            (lines(0, false), String::new(), false),
+        ] {
+            assert_eq!(is_poorer(new.as_bytes(), older.as_bytes()), poorer, "{new:?} over {older:?}");
+        }
     }
 
     #[test]

@@ -129,6 +129,8 @@ fn without_sequences(text: &str) -> String {
                 out.push('\n');
                 continue;
             }
+            // A choice of a character set has its last character still to come.
+            Some(' '..='/') => while rest.next_if(|c| (' '..='/').contains(c)).is_some() {},
             _ => continue,
         }
         rest.next_if(|c| *c != '\n');
@@ -255,6 +257,7 @@ mod tests {
             ("\u{1b}]0;title\u{7}text", "text"),
             ("\u{1b}]8;;http://x\u{1b}\\link", "link"),
             ("\u{1b}[2J\u{1b}[Hhome", "home"),
+            ("\u{1b}(Bplain\u{1b}(B\u{1b}[m end", "plain end"),
             ("\u{1b}]0;unfinished\nnext line", "\nnext line"),
             ("\u{1b}[31\nnext line", "\nnext line"),
             ("a\u{1b}", "a"),

@@ -41,7 +41,9 @@ pub fn annotation(level: Level, file: Option<&str>, title: &str, message: &str) 
 const LINES_SHOWN: usize = 30;
 
 /// The findings of one finished file: how it failed, and what it left behind.
-pub fn file_annotations(file: &FileRow) -> Vec<String> {
+///
+/// `path` is where the file is in the repository: what it is called in the plan is told from the working folder.
+pub fn file_annotations(file: &FileRow, path: &str) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(outcome) = file.outcome.as_ref().filter(|outcome| **outcome != Outcome::Pass) {
         let time = file.duration_s.map(|time| format!(" after {time}")).unwrap_or_default();
@@ -54,19 +56,14 @@ pub fn file_annotations(file: &FileRow) -> Vec<String> {
             .unwrap_or_default();
         let message = format!("{}: {}{time}{notes}{output}", escape::name(&file.file), words::file_result(file));
         let level = if *outcome == Outcome::NotRun { Level::Warning } else { Level::Error };
-        found.push(annotation(level, Some(&file.file), &words::file_result(file), &message));
+        found.push(annotation(level, Some(path), &words::file_result(file), &message));
     }
     let (survived, gone): (Vec<_>, Vec<_>) =
         file.leftovers.iter().partition(|process| matches!(process.fate, Fate::Survived | Fate::Unkillable));
     for (level, processes, title) in [(Level::Error, survived, "leftovers survived"), (Level::Warning, gone, "leftovers")] {
         if !processes.is_empty() {
             let names: Vec<String> = processes.iter().take(10).map(|process| words::leftover(process)).collect();
-            found.push(annotation(
-                level,
-                Some(&file.file),
-                title,
-                &format!("{} left {}", escape::name(&file.file), names.join(", ")),
-            ));
+            found.push(annotation(level, Some(path), title, &format!("{} left {}", escape::name(&file.file), names.join(", "))));
         }
     }
     found
@@ -83,6 +80,13 @@ pub fn outputs(leg: &LegRow) -> String {
         ("files-planned", number(leg.files_planned)),
         ("last-file", leg.last_file.clone().unwrap_or_default()),
     ];
+    values.iter().map(|(name, value)| output(name, value)).collect()
+}
+
+/// The same for a run that never began.
+pub fn outputs_of_nothing() -> String {
+    let values =
+        [("loop-finished", "false"), ("conclusion", Conclusion::Incomplete.as_str()), ("failed", "0"), ("files-reported", "0")];
     values.iter().map(|(name, value)| output(name, value)).collect()
 }
 
@@ -153,17 +157,17 @@ mod tests {
             "test/a,b:c.ts",
             json!({"outcome": "test-failure", "exit_code": 1, "last_output": "50%\r\nbad", "leftovers": [fixtures::leftover()]}),
         );
-        insta::assert_snapshot!(file_annotations(&file).concat(), @r"
+        insta::assert_snapshot!(file_annotations(&file, &file.file).concat(), @r"
         ::error file=test/a%2Cb%3Ac.ts,title=test-failure::test/a,b:c.ts: test-failure after 33.4 s%0Aexit 1; left 1 process behind%0A50%25%0Abad
         ::warning file=test/a%2Cb%3Ac.ts,title=leftovers::test/a,b:c.ts left qemu-system-x86_64 (pid 4711, 3.1 s old, 41 MiB, killed)
         ");
-        assert!(file_annotations(&fixtures::file(1, "a", json!({}))).is_empty());
+        assert!(file_annotations(&fixtures::file(1, "a", json!({})), "a").is_empty());
     }
 
     #[test]
     fn hostile_names_make_no_command() {
         let file = &fixtures::hostile().legs[0].files[0];
-        let mut texts = file_annotations(file);
+        let mut texts = file_annotations(file, &file.file);
         texts.push(group(HOSTILE));
         texts.push(annotation(Level::Notice, None, HOSTILE, HOSTILE));
         for text in texts {

@@ -30,8 +30,12 @@ pub fn render(summary: &Summary, room: usize) -> String {
         rows_left = legs.len() - shown;
         page.add("\n");
     }
-    let worth_a_fold =
-        |leg: &&&LegRow| Verdict::of(leg) != Verdict::Pass || has_failed(leg) || !words::leg_leftovers(leg).is_empty();
+    let worth_a_fold = |leg: &&&LegRow| {
+        Verdict::of(leg) != Verdict::Pass
+            || has_failed(leg)
+            || !words::leg_leftovers(leg).is_empty()
+            || !words::leg_unsent(leg).is_empty()
+    };
     let folds: Vec<&&LegRow> = legs.iter().filter(worth_a_fold).collect();
     let shown = folds.iter().take_while(|leg| page.add(&leg_fold(leg))).count();
     let warnings = summary.warnings.iter().take_while(|warning| page.add(&format!("> {}\n\n", markdown(warning)))).count();
@@ -42,6 +46,11 @@ pub fn render(summary: &Summary, room: usize) -> String {
         page.text.push_str(&format!("\nLeft out here, for want of room: {}. `ledger report` has them all.\n", left_out.join(", ")));
     }
     page.text
+}
+
+/// A run that never began.
+pub fn nothing_ran(title: &str, why: &str) -> String {
+    format!("### {}\n\n{}\n", markdown(title), markdown_block(why))
 }
 
 struct Page {

@@ -31,6 +31,7 @@ pub fn render(summary: &Summary, style: Style) -> String {
         out.push_str(&leg_section(leg, style));
     }
     out.push_str(&leftovers_section(&legs, style));
+    out.push_str(&unsent_section(&legs, style));
     if !summary.warnings.is_empty() {
         out.push_str("\nwarnings:\n");
         for warning in &summary.warnings {
@@ -123,6 +124,17 @@ fn files_table(leg: &LegRow, style: Style) -> String {
         out.push_str(&bullet(&format!("not run: {}{rest}", names.join(", ")), style));
     }
     out
+}
+
+/// Of legs that passed, and so have no section of their own: a green row whose evidence is here alone is told.
+fn unsent_section(legs: &[&LegRow], style: Style) -> String {
+    let mut out = String::new();
+    for leg in legs.iter().filter(|leg| Verdict::of(leg) == Verdict::Pass && !has_failed(leg)) {
+        for unsent in words::leg_unsent(leg) {
+            out.push_str(&bullet(&format!("{}: {unsent}", words::leg_title(leg)), style));
+        }
+    }
+    if out.is_empty() { out } else { format!("\nnot sent:\n{out}") }
 }
 
 fn leftovers_section(legs: &[&LegRow], style: Style) -> String {

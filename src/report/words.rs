@@ -214,10 +214,14 @@ pub fn leg_unsent(row: &LegRow) -> Vec<String> {
     behind
         .map(|sink| {
             let error = sink.error.as_deref().map(|error| format!(": {}", escape::sentence(error))).unwrap_or_default();
+            if sink.unsent == 0 {
+                return format!("{} has everything, late{error}", escape::name(&sink.url));
+            }
             format!(
-                "{} did not get {}{error}",
+                "{} did not get {}{error}; `ledger sink push --sink {}` sends what is kept where it ran",
                 escape::name(&sink.url),
-                plural(usize::try_from(sink.unsent).unwrap_or(usize::MAX), "event", "events")
+                plural(usize::try_from(sink.unsent).unwrap_or(usize::MAX), "event", "events"),
+                escape::name(&sink.url)
             )
         })
         .collect()

@@ -6,6 +6,7 @@ use super::console::Console;
 use super::plan::{Plan, Planned};
 use super::session::Session;
 use crate::core::event::{Body, SinkDegraded};
+use crate::core::ids::FilePath;
 use crate::core::moment::{Moment, Secs};
 use crate::core::row::FileRow;
 use crate::core::sample::HostSample;
@@ -16,7 +17,7 @@ use crate::report::live::Bar;
 use crate::report::progress::{self, Eta, Progress};
 use crate::report::style::{Colour, Glyphs, Style};
 use crate::report::words;
-use crate::settings::RunSettings;
+use crate::settings::{ActionsFiles, RunSettings};
 
 /// Lines beside the output of files: they go to logs as often as to terminals.
 const PLAIN: Style = Style { width: 0, colour: Colour::Off, glyphs: Glyphs::Unicode };
@@ -68,8 +69,9 @@ fn warning(text: &str, in_actions: bool) -> String {
 
 pub fn sink_degraded(sink: &SinkDegraded, in_actions: bool) -> String {
     let text = format!(
-        "the sink {} does not answer ({}); the run goes on, {} events are kept and sent later",
-        sink.url, sink.error, sink.unsent
+        "the sink {} does not answer ({}); the run goes on, {} events are kept and sent when it answers again, after the end of the run by `ledger sink \
+         push --sink {}`",
+        sink.url, sink.error, sink.unsent, sink.url
     );
     warning(&text, in_actions)
 }
@@ -96,7 +98,8 @@ pub async fn file_ended(session: &Session, planned: &Planned, record: &Body, sam
     let row = FileRow::of(finished);
     if session.settings.actions.is_some() {
         session.console.out("::endgroup::".to_owned()).await;
-        for annotation in github::file_annotations(&row) {
+        let path = session.settings.actions.as_ref().and_then(|actions| in_repository(&planned.path, actions));
+        for annotation in github::file_annotations(&row, path.as_deref().unwrap_or(&row.file)) {
             session.console.out(annotation.trim_end().to_owned()).await;
         }
     } else {
@@ -127,6 +130,19 @@ pub async fn file_ended(session: &Session, planned: &Planned, record: &Body, sam
         PLAIN,
     );
     session.console.say(line.trim_end().to_owned());
+}
+
+/// The CI service wants paths from the top of the checkout, which need not be the working folder.
+fn in_repository(path: &FilePath, actions: &ActionsFiles) -> Option<String> {
+    let below = actions.below_workspace.as_ref()?;
+    let path = std::path::Path::new(path.text());
+    let parts = path.components().filter_map(|part| match part {
+        std::path::Component::Normal(name) => Some(name.to_string_lossy()),
+        _ => None,
+    });
+    // What leads out of the folder, or does not begin in it, is left as it was written.
+    let plain = path.components().all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
+    plain.then(|| below.iter().map(String::as_str).map(Into::into).chain(parts).collect::<Vec<_>>().join("/"))
 }
 
 /// The bar while a file runs.

@@ -1,6 +1,5 @@
 //! The leg's own record while it runs: stored first, then folded, then handed to the sinks. Data goes one way.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,8 +13,9 @@ use crate::core::marker::Marker;
 use crate::core::moment::{Moment, Secs};
 use crate::core::row::Head;
 use crate::host::clock;
-use crate::sink::{Backend, Backlog, Flusher, FlusherOptions, Patience, SinkNews};
-use crate::store::{Reader, Room, StoreError, Writer};
+use crate::sink::{Backend, Flusher, FlusherOptions, Patience, SinkNews};
+use crate::source::push::Kept;
+use crate::store::{Room, StoreError, Writer};
 
 /// While a sink is healthy the loop waits this long for its answer (DESIGN §8).
 const BARRIER: Duration = Duration::from_secs(1);
@@ -52,7 +52,7 @@ impl Book {
             Some(marker) => marker.dated(lease, clock::now().wall).render(budget),
             None => Vec::new(),
         };
-        let backlog = Arc::new(Ledger { path: writer.path().to_owned() });
+        let backlog = Arc::new(Kept { database: writer.path().to_owned() });
         let (flusher, news) = Flusher::start(backends, FlusherOptions { backlog, render: Arc::new(render), heartbeat })?;
         Ok(Self { writer, flusher: Arc::new(flusher), news, newest, leg: None, head: Seq(0), dropped: 0 })
     }
@@ -145,27 +145,4 @@ impl Book {
 
 fn newest_of(newest: &Mutex<Option<Arc<Marker>>>) -> Option<Arc<Marker>> {
     newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
-/// The ledger as a sink reads it again after it was away for long.
-struct Ledger {
-    path: PathBuf,
-}
-
-impl Backlog for Ledger {
-    fn read_after(&self, after: Seq, most_events: usize, most_bytes: usize) -> Result<Vec<Stored>, String> {
-        let reader = Reader::open(&self.path).map_err(|error| error.to_string())?;
-        let mut bytes = 0;
-        let mut found = Vec::new();
-        for line in reader.lines_after(after) {
-            let line = line.map_err(|error| error.to_string())?;
-            let stored = line.stored().ok_or_else(|| format!("event {} cannot be read back", line.seq))?;
-            bytes += stored.line.len();
-            found.push(stored);
-            if found.len() >= most_events || bytes >= most_bytes {
-                break;
-            }
-        }
-        Ok(found)
-    }
 }

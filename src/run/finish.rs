@@ -163,6 +163,7 @@ async fn write_actions_files(session: &Session, summary: &Summary, outputs: Stri
     }
 }
 
-fn append(path: &Path, text: &str) -> std::io::Result<()> {
+/// Adds to one of the files that the CI service gives a step.
+pub fn append(path: &Path, text: &str) -> std::io::Result<()> {
     OpenOptions::new().append(true).create(true).open(path)?.write_all(text.as_bytes())
 }

@@ -36,6 +36,7 @@ use crate::settings::RunSettings;
 use crate::sink::{self, SinkError};
 use crate::store::StoreError;
 
+pub use finish::append;
 pub use plan::Plan;
 pub use pool::execute as execute_pool;
 
@@ -63,7 +64,7 @@ pub enum RunError {
     Book(#[from] book::BookError),
     #[error(transparent)]
     Sink(SinkError),
-    #[error("a sink that --require-sink asks for does not answer: {}", silent_sinks(.0))]
+    #[error("a sink that --require-sink asks for does not answer: {}; `ledger sink check URL` says what is missing", silent_sinks(.0))]
     SinkSilent(Vec<SinkState>),
     #[error("--without-mechanism {0}: no such mechanism")]
     Mechanism(String),
@@ -83,6 +84,7 @@ pub enum RunError {
 pub fn execute(settings: RunSettings, style: Style) -> Result<i32, RunError> {
     let plan = Plan::make(&settings)?;
     if settings.dry_run {
+        start::check_sinks(&settings)?;
         announce::print_plan(&settings, &plan);
         return Ok(0);
     }

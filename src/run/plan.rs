@@ -12,6 +12,7 @@ use crate::core::ids::{Epoch, FilePath, LegId, RunId};
 use crate::core::moment::Secs;
 use crate::core::outcome::Outcome;
 use crate::core::plan::share;
+use crate::core::redact::Redactor;
 use crate::core::row::FileRow;
 use crate::settings::{self, RunSettings, path_of};
 use crate::source::ledger::{self, Resumable};
@@ -135,6 +136,8 @@ fn what_differs(settings: &RunSettings, total: Option<u32>, leg: &Leg) -> Option
     let of_the_run = |leg: &LegId| (leg.run_id.clone(), leg.attempt.clone());
     let other = |now: &Option<String>, then: &Option<String>| now.is_some() && then.is_some() && now != then;
     let command: Vec<_> = settings.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    // As it is stored.
+    let command = Redactor::new(&settings.secrets).command(&command);
     match () {
         () if of_the_leg(&now.leg) != of_the_leg(then) => Some(format!("is not {}", now.leg.key())),
         () if now.is_named && of_the_run(&now.leg) != of_the_run(then) => {

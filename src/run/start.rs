@@ -171,6 +171,11 @@ fn without_secrets(sinks: Vec<SinkState>, redactor: &Redactor) -> Vec<SinkState>
     sinks.into_iter().map(hidden).collect()
 }
 
+/// Whether every sink is one by its URL. Nothing is asked of it.
+pub fn check_sinks(settings: &RunSettings) -> Result<(), RunError> {
+    open_sinks(settings, &Epoch::new("none")).map(|_| ())
+}
+
 /// The sinks, and a warning for each that is there twice: two writers of one place would take each other for strangers.
 fn open_sinks(settings: &RunSettings, epoch: &Epoch) -> Result<(Vec<Box<dyn Backend>>, Vec<String>), RunError> {
     let context = SinkContext {

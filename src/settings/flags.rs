@@ -190,7 +190,7 @@ pub struct RunFlags {
     #[arg(long, value_name = "DIR", help_heading = "Evidence")]
     pub ledger: Option<PathBuf>,
 
-    /// Where evidence goes outside this machine; may be given more than once (else LEDGER_SINK)
+    /// Where evidence goes outside this machine; may be given more than once (else LEDGER_SINK, URLs with a blank between them)
     #[arg(long = "sink", value_name = "URL", help_heading = "Evidence")]
     #[serde(rename = "sinks", alias = "sink")]
     pub sinks: Vec<String>,

@@ -70,6 +70,15 @@ pub struct PoolSettings {
 pub struct ActionsFiles {
     pub output: Option<PathBuf>,
     pub step_summary: Option<PathBuf>,
+    /// The folders from the top of the checkout down to the working folder, where it lies in there.
+    pub below_workspace: Option<Vec<String>>,
+}
+
+fn below_workspace(folder: &Path, env: &Environment) -> Option<Vec<String>> {
+    let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = resolved(folder);
+    let below = folder.strip_prefix(resolved(&env.path("GITHUB_WORKSPACE")?)).ok()?;
+    Some(below.iter().map(|part| part.to_string_lossy().into_owned()).collect())
 }
 
 /// Everything `ledger run` needs to know, checked.
@@ -146,9 +155,11 @@ pub fn resolve_run(flags: RunFlags, env: &Environment, folder: &Path, now: Momen
     let ledger = folder.join(flags.ledger.or(of_file.ledger).unwrap_or_else(|| ".ledger".into()));
     let logs = flags.logs.or(of_file.logs).map_or_else(|| ledger.join("logs"), |logs| folder.join(logs));
     let shard = flags.shard.or(of_file.shard);
-    let actions = env
-        .is_true("GITHUB_ACTIONS")
-        .then(|| ActionsFiles { output: env.path("GITHUB_OUTPUT"), step_summary: env.path("GITHUB_STEP_SUMMARY") });
+    let actions = env.is_true("GITHUB_ACTIONS").then(|| ActionsFiles {
+        output: env.path("GITHUB_OUTPUT"),
+        step_summary: env.path("GITHUB_STEP_SUMMARY"),
+        below_workspace: below_workspace(folder, env),
+    });
     let flag_or = |flag: Option<super::DurationArg>, file: Option<super::DurationArg>, default| {
         flag.or(file).map_or(Secs::from_secs(default), |duration| duration.0)
     };
@@ -361,7 +372,7 @@ fn sinks(flags: Vec<String>, of_file: Vec<String>, env: &Environment) -> Vec<Str
         return flags;
     }
     match env.get("LEDGER_SINK") {
-        Some(text) => text.split([' ', '\n']).filter(|url| !url.is_empty()).map(str::to_owned).collect(),
+        Some(text) => text.split_whitespace().map(str::to_owned).collect(),
         None => of_file,
     }
 }

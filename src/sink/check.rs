@@ -13,7 +13,7 @@ use crate::core::row::{Head, LegRow};
 
 use super::error::{SinkError, Trouble};
 use super::source::{FoundLeg, Narrow, open_source};
-use super::{Batch, Removed, SinkContext, Takes, open};
+use super::{Backend, Batch, Removed, SinkContext, Takes, open};
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +27,13 @@ pub struct Checked {
 /// How a check's leg is named where it must not be taken for a run's.
 pub const CHECK: &str = "ledger-check";
 
+/// Whether a run's id is a check's. Where a check was killed, or nothing may be deleted, its leg stays in the sink; it is no evidence of
+/// a run, and no reader shows it unless it is asked for.
+pub(super) fn is_check(run: &str) -> bool {
+    run.strip_prefix(CHECK)
+        .is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-').is_some_and(|id| uuid::Uuid::try_parse(id).is_ok()))
+}
+
 /// The leg of a check.
 pub fn check_leg(run: &str) -> LegId {
     LegId { run_id: run.into(), attempt: "1".into(), platform: CHECK.into(), target: "sink".into(), shard: None }
@@ -35,6 +42,19 @@ pub fn check_leg(run: &str) -> LegId {
 /// Writes a plan, an event and a marker for this leg, which must be one of its own and not a run's, reads them back, and takes them away.
 pub async fn check(url: &str, context: &SinkContext, now: Wall) -> Result<Checked, SinkError> {
     let mut backend = open(url, context)?;
+    let read_back = write_and_read_back(url, backend.as_mut(), context, now).await;
+    // Also after a failure: an answer that was lost says nothing of what was written.
+    let wrong_url = matches!(&read_back, Err(error) if error.trouble == Trouble::Usage);
+    let removed = if wrong_url { Ok(Removed::Gone) } else { backend.remove().await };
+    Ok(Checked { leg: read_back?, removed })
+}
+
+async fn write_and_read_back(
+    url: &str,
+    backend: &mut dyn Backend,
+    context: &SinkContext,
+    now: Wall,
+) -> Result<FoundLeg, SinkError> {
     let run = context.leg.run_id.as_str();
     let line = serde_json::json!({ "seq": 1, "run_id": run, "kind": "sink-check" }).to_string();
     let event = Stored { seq: Seq(1), digest: Digest::of(line.as_bytes()), line: line.as_str().into(), progress: false };
@@ -67,8 +87,7 @@ pub async fn check(url: &str, context: &SinkContext, now: Wall) -> Result<Checke
             return Err(differs("the event"));
         }
     }
-    let removed = backend.remove().await;
-    Ok(Checked { leg, removed })
+    Ok(leg)
 }
 
 fn marker(context: &SinkContext, event: &Stored, now: Wall) -> Vec<u8> {
@@ -89,4 +108,23 @@ fn marker(context: &SinkContext, event: &Stored, now: Wall) -> Vec<u8> {
         row,
     };
     marker.render(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_names_that_a_check_makes_are_a_checks() {
+        for (run, checks) in [
+            ("ledger-check", true),
+            ("ledger-check-0192f3a4-0000-7000-8000-000000000000", true),
+            ("ledger-check-1", false),
+            ("ledger-check-", false),
+            ("ledger-checks", false),
+            ("17384", false),
+        ] {
+            assert_eq!(is_check(run), checks, "{run}");
+        }
+    }
 }

@@ -4,11 +4,20 @@ use std::time::Duration;
 
 /// A failure of a sink. The text names the place and what to do; it never holds a credential.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{url}: {detail}")]
+#[error("{}{detail}", lead(url))]
 pub struct SinkError {
     pub url: String,
     pub trouble: Trouble,
     pub detail: String,
+}
+
+/// A URL before what is said of it. Some end with a colon themselves, and one that was left empty has nothing to show.
+pub fn lead(url: &str) -> String {
+    match url {
+        "" => String::new(),
+        url if url.ends_with(':') => format!("{url} "),
+        url => format!("{url}: "),
+    }
 }
 
 /// How to go on after a failure.

@@ -26,6 +26,8 @@ const MARKER_BYTES: usize = 64 * 1024;
 
 pub struct FileSink {
     url: String,
+    /// The folder that the URL names.
+    root: PathBuf,
     folder: PathBuf,
     /// An earlier call that its caller has given up. A share that hangs must not collect one stuck thread per try.
     unfinished: Option<JoinHandle<Result<Seq, SinkError>>>,
@@ -34,8 +36,8 @@ pub struct FileSink {
 impl FileSink {
     pub fn new(url: &str, context: &SinkContext) -> Result<Self, SinkError> {
         let root = root_of(url)?;
-        let folder = layout::epoch_folder(context).iter().fold(root, |path, part| path.join(part));
-        Ok(Self { url: super::printable(url), folder, unfinished: None })
+        let folder = layout::epoch_folder(context).iter().fold(root.clone(), |path, part| path.join(part));
+        Ok(Self { url: super::printable(url), root, folder, unfinished: None })
     }
 
     /// Runs file system calls on a thread of their own, so that a share that hangs holds nobody but its own sink.
@@ -43,7 +45,7 @@ impl FileSink {
         if self.unfinished.as_ref().is_some_and(|earlier| !earlier.is_finished()) {
             return Err(SinkError::retryable(&self.url, "an earlier write has not come back yet"));
         }
-        let place = Place { url: self.url.clone(), folder: self.folder.clone() };
+        let place = Place { url: self.url.clone(), root: self.root.clone(), folder: self.folder.clone() };
         let running =
             self.unfinished.insert(tokio::task::spawn_blocking(move || work(&place).map_err(|error| place.explain(&error))));
         let result = running.await;
@@ -64,7 +66,7 @@ impl Backend for FileSink {
 
     async fn position(&mut self) -> Result<Seq, SinkError> {
         self.blocking(|place| {
-            make_folders(&place.folder)?;
+            place.make()?;
             place.position()
         })
         .await
@@ -126,6 +128,7 @@ fn lines_of(events: &[Stored]) -> Vec<u8> {
 /// The epoch's folder, as the blocking side sees it.
 struct Place {
     url: String,
+    root: PathBuf,
     folder: PathBuf,
 }
 
@@ -134,12 +137,29 @@ struct Place {
 #[error("{} is there already with other content; another writer uses this run, attempt, leg and epoch", .0.display())]
 struct FencedFile(PathBuf);
 
+/// Says "nobody has mounted this" through an `io::Error`.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "there is no folder {}, in which the sink's own would be made; mount what belongs there, correct the path, or make it: mkdir -p '{}'",
+    .0.display(), .0.display()
+)]
+struct NoParent(PathBuf);
+
 #[derive(Deserialize)]
 struct Numbered {
     seq: Seq,
 }
 
 impl Place {
+    /// Makes the sink's own folder and those in it. Never what it lies in: below a share that is not mounted, evidence would be written
+    /// where nobody looks for it.
+    fn make(&self) -> io::Result<()> {
+        if let Some(parent) = self.root.parent().filter(|parent| !parent.is_dir()) {
+            return Err(io::Error::other(NoParent(parent.to_owned())));
+        }
+        make_folders(&self.folder)
+    }
+
     fn position(&self) -> io::Result<Seq> {
         let Some(last) = segment_names(&self.folder)?.pop() else { return Ok(Seq(0)) };
         let path = self.folder.join(last);
@@ -222,7 +242,7 @@ impl Place {
             }
             // The folder went away under a living writer (a share that was mounted anew, a cleanup).
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                make_folders(&self.folder)?;
+                self.make()?;
                 private::create(&draft)
             }
             other => other,
@@ -237,6 +257,7 @@ impl Place {
         let fenced = error.get_ref().is_some_and(|inner| inner.is::<FencedFile>());
         let trouble = match error.kind() {
             _ if fenced => Trouble::Fenced,
+            _ if error.get_ref().is_some_and(|inner| inner.is::<NoParent>()) => Trouble::Refused,
             io::ErrorKind::PermissionDenied
             | io::ErrorKind::ReadOnlyFilesystem
             | io::ErrorKind::NotADirectory
@@ -259,7 +280,7 @@ impl FileSource {
     }
 
     fn explain(&self, error: &io::Error) -> SinkError {
-        Place { url: self.url.clone(), folder: self.root.clone() }.explain(error)
+        Place { url: self.url.clone(), root: self.root.clone(), folder: self.root.clone() }.explain(error)
     }
 
     fn find(&self, narrow: &Narrow, now: Wall) -> io::Result<Vec<FoundLeg>> {
@@ -415,7 +436,15 @@ fn make_folders(folder: &Path) -> io::Result<()> {
     match private::make_folder(folder) {
         // Another leg of the same run made it in the meantime.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
-        other => other?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let detail = format!("{} is there and is no folder; name another path, or move it away", folder.display());
+            return Err(io::Error::new(io::ErrorKind::NotADirectory, detail));
+        }
+        Err(error) => {
+            let detail = format!("the folder {} cannot be made: {error}", folder.display());
+            return Err(io::Error::new(error.kind(), detail));
+        }
+        Ok(()) => {}
     }
     folder.parent().map_or(Ok(()), sync_folder)
 }

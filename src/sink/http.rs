@@ -26,7 +26,9 @@ pub const MAX_ANSWER_BYTES: usize = 64 << 20;
 pub enum ClientError {
     #[error("'{0}' is no address of a service")]
     Address(String),
-    #[error("'{0}' is plain http, which would send the token in the clear; only this machine's own addresses may be plain")]
+    #[error(
+        "'{0}' is plain http, which would send the token in the clear; only this machine's own addresses may be plain; write https://"
+    )]
     Plain(String),
     #[error("no HTTP client: {0}")]
     Client(String),
@@ -106,7 +108,7 @@ pub fn words(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = match () {
         () if error.is_timeout() => "no answer in time".to_owned(),
-        () if error.is_connect() => "no connection".to_owned(),
+        () if error.is_connect() => "no connection (is the service up, and is this its address?)".to_owned(),
         () => error.to_string(),
     };
     let mut inner = std::error::Error::source(&error);

@@ -48,6 +48,13 @@ struct Collector {
     variables: Variables,
 }
 
+/// An answer, whatever it says.
+struct Answered {
+    status: StatusCode,
+    headers: HeaderMap,
+    bytes: Vec<u8>,
+}
+
 /// What a collector says about an epoch.
 #[derive(Debug, Deserialize)]
 struct Durable {
@@ -116,6 +123,11 @@ impl Collector {
     }
 
     async fn ask(&self, method: Method, url: Url, body: Option<(Vec<u8>, String)>) -> Result<Vec<u8>, SinkError> {
+        let Answered { status, headers, bytes } = self.answer(method, url, body).await?;
+        if status.is_success() { Ok(bytes) } else { Err(self.explain(status, &headers, &bytes)) }
+    }
+
+    async fn answer(&self, method: Method, url: Url, body: Option<(Vec<u8>, String)>) -> Result<Answered, SinkError> {
         let mut request = self.client.request(method, url);
         if let Some(token) = &self.token {
             request = request.header(AUTHORIZATION, token.clone());
@@ -127,7 +139,7 @@ impl Collector {
         let response = request.send().await.map_err(|error| failed(http::words(error)))?;
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = http::body(response).await.map_err(|why| failed(format!("half an answer ({status}): {why}")))?;
-        if status.is_success() { Ok(bytes) } else { Err(self.explain(status, &headers, &bytes)) }
+        Ok(Answered { status, headers, bytes })
     }
 
     fn explain(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> SinkError {
@@ -230,7 +242,15 @@ impl Backend for HttpsSink {
 
     async fn remove(&mut self) -> Result<Removed, SinkError> {
         let url = self.collector.at("events", &self.query())?;
-        self.collector.ask(Method::DELETE, url, None).await.map(|_| Removed::Gone)
+        let Answered { status, headers, bytes } = self.collector.answer(Method::DELETE, url, None).await?;
+        match status {
+            status if status.is_success() => Ok(Removed::Gone),
+            // A collector may do without; schema/collector.md says so.
+            StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => {
+                Ok(Removed::Kept("this collector deletes nothing; no report, gate or pull counts what a check leaves"))
+            }
+            status => Err(self.collector.explain(status, &headers, &bytes)),
+        }
     }
 }
 

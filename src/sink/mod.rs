@@ -36,7 +36,7 @@ use crate::core::moment::Secs;
 
 pub use crate::core::marker::Described;
 pub use check::{CHECK, Checked, check, check_leg};
-pub use error::{SinkError, Trouble};
+pub use error::{SinkError, Trouble, lead};
 pub use file::{FileSink, FileSource};
 pub use flusher::{Backlog, Flusher, FlusherOptions, Patience, RenderMarker, SinkNews};
 pub use github::{GithubSink, GithubSource, service_jobs};
@@ -136,6 +136,7 @@ pub trait Backend: Send {
 
 /// Opens the sink that a URL names. Nothing is written yet.
 pub fn open(url: &str, context: &SinkContext) -> Result<Box<dyn Backend>, SinkError> {
+    is_one(url)?;
     match scheme(url) {
         "file" => Ok(Box::new(FileSink::new(url, context)?)),
         "s3" | "gs" | "az" => Ok(Box::new(ObjectSink::new(url, context)?)),
@@ -149,14 +150,27 @@ fn scheme(url: &str) -> &str {
     url.split_once(':').map_or("", |(scheme, _)| scheme)
 }
 
+/// The kinds of sinks, by what their URLs begin with.
+const SCHEMES: [&str; 7] = ["file:", "s3:", "gs:", "az:", "github:", "https:", "http:"];
+
+/// A list of URLs is none: a path may hold a comma, and would take the second for a part of its name.
+fn is_one(url: &str) -> Result<(), SinkError> {
+    let begins_another = |rest: &str| SCHEMES.iter().any(|scheme| rest.trim_start().starts_with(scheme));
+    if url.split(',').skip(1).any(begins_another) {
+        let detail = "is more than one URL; give --sink once for each, and in LEDGER_SINK set a blank between them";
+        return Err(SinkError::new(printable(url), Trouble::Usage, detail));
+    }
+    Ok(())
+}
+
 fn unknown_scheme(url: &str, scheme: &str) -> SinkError {
-    SinkError::new(
-        printable(url),
-        Trouble::Usage,
-        format!(
-            "'{scheme}' is no kind of sink; write file:///path, s3://, gs:// or az://bucket/prefix, github: or https://host/path"
-        ),
-    )
+    let how = "write file:///path, s3://, gs:// or az://bucket/prefix, github: or https://host/path";
+    let detail = match scheme {
+        "" if url.is_empty() => format!("an empty text names no sink; {how}"),
+        "" => format!("begins with no kind of sink; {how}"),
+        scheme => format!("'{scheme}' is no kind of sink; {how}"),
+    };
+    SinkError::new(printable(url), Trouble::Usage, detail)
 }
 
 /// How long a reader that follows a leg should wait between two looks: what costs requests of a shared budget is asked rarely.
@@ -200,6 +214,28 @@ mod tests {
         }
         let encoded = if cfg!(windows) { "file:///C:/x%3Fy%23" } else { "file:///x%3Fy%23" };
         assert!(open(encoded, &context).is_ok());
+    }
+
+    #[test]
+    fn a_url_that_is_wrong_is_said_in_words() {
+        let context = SinkContext::new(check_leg("check-1"), Epoch::new("e"));
+        for (url, said) in [
+            ("", "an empty text names no sink; write file:///path,"),
+            ("bogus", "bogus: begins with no kind of sink; write"),
+            ("bogus://x", "bogus://x: 'bogus' is no kind of sink; write"),
+            ("s3:", "s3: names no bucket; write s3://bucket/prefix"),
+            ("file:", "file: is no absolute path of this machine; write file:///path"),
+            ("github:?state=x", "github: state=x is unknown; write"),
+            ("http://h/c", "write https://"),
+            ("file:///a,s3://b", "is more than one URL; give --sink once for each, and in LEDGER_SINK set a blank between them"),
+            ("github:, file:///a", "is more than one URL"),
+        ] {
+            let error = open(url, &context).map(|_| ()).unwrap_err();
+            assert_eq!(error.trouble, Trouble::Usage, "{url}");
+            assert!(error.to_string().contains(said) && !error.to_string().starts_with(':'), "{error}");
+        }
+        let plain = if cfg!(windows) { "file:///C:/a,b" } else { "file:///a,b" };
+        assert!(open(plain, &context).is_ok(), "a comma alone is a name's own");
     }
 
     #[test]

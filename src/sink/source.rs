@@ -5,12 +5,13 @@ use async_trait::async_trait;
 use crate::core::ids::{Attempt, Epoch, LegId, Platform, RunId, Seq, Target};
 use crate::core::moment::{Secs, Wall};
 
+use super::check::is_check;
 use super::error::SinkError;
 use super::file::FileSource;
 use super::github::GithubSource;
 use super::https::HttpsSource;
 use super::object::ObjectSource;
-use super::{Described, Variables, scheme, unknown_scheme};
+use super::{Described, Variables, is_one, scheme, unknown_scheme};
 
 /// A marker over this is not read: it comes from outside, and an honest one has at most 64 KiB.
 pub const MAX_MARKER_BYTES: u64 = 1024 * 1024;
@@ -112,13 +113,49 @@ pub enum Closing {
     Closed,
 }
 
-/// Opens the sink that a URL names, for reading.
+/// Opens the sink that a URL names, for reading. Every reader goes through here.
 pub fn open_source(url: &str, variables: &Variables) -> Result<Box<dyn Source>, SinkError> {
-    match scheme(url) {
-        "file" => Ok(Box::new(FileSource::new(url)?)),
-        "s3" | "gs" | "az" => Ok(Box::new(ObjectSource::new(url, variables)?)),
-        "github" => Ok(Box::new(GithubSource::new(url, variables)?)),
-        "https" | "http" => Ok(Box::new(HttpsSource::new(url, variables)?)),
-        other => Err(unknown_scheme(url, other)),
+    is_one(url)?;
+    let source: Box<dyn Source> = match scheme(url) {
+        "file" => Box::new(FileSource::new(url)?),
+        "s3" | "gs" | "az" => Box::new(ObjectSource::new(url, variables)?),
+        "github" => Box::new(GithubSource::new(url, variables)?),
+        "https" | "http" => Box::new(HttpsSource::new(url, variables)?),
+        other => return Err(unknown_scheme(url, other)),
+    };
+    Ok(Box::new(WithoutChecks(source)))
+}
+
+/// A source in which nothing is seen of what checks of the sink have left there, unless it is just that which is asked for.
+struct WithoutChecks(Box<dyn Source>);
+
+#[async_trait]
+impl Source for WithoutChecks {
+    fn url(&self) -> &str {
+        self.0.url()
+    }
+
+    fn keeps_events(&self) -> bool {
+        self.0.keeps_events()
+    }
+
+    async fn plan(&self, leg: &FoundLeg) -> Result<Option<Vec<u8>>, SinkError> {
+        self.0.plan(leg).await
+    }
+
+    async fn legs(&self, narrow: &Narrow, now: Wall) -> Result<Vec<FoundLeg>, SinkError> {
+        let mut legs = self.0.legs(narrow, now).await?;
+        if !narrow.run_id.as_ref().is_some_and(|run| is_check(run.as_str())) {
+            legs.retain(|leg| !is_check(leg.named.leg.run_id.as_str()));
+        }
+        Ok(legs)
+    }
+
+    async fn segment(&self, leg: &FoundLeg, name: &str) -> Result<Vec<u8>, SinkError> {
+        self.0.segment(leg, name).await
+    }
+
+    async fn close(&self, leg: &FoundLeg, described: &Described) -> Result<Closing, SinkError> {
+        self.0.close(leg, described).await
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::aftermath::Aftermath;
-use super::{Evidence, Found};
+use super::{Evidence, Found, push};
 use crate::core::classify::{Trace, Writer};
 use crate::core::event::{Envelope, HostInfo};
 use crate::core::fold::Leg;
@@ -11,7 +11,7 @@ use crate::core::history::PastLeg;
 use crate::core::ids::{FilePath, Seq};
 use crate::core::row::{Head, LegRow};
 use crate::host::identity;
-use crate::store::{Event, LedgerFolder, Reader, StoreError, is_writer_alive};
+use crate::store::{Event, LedgerFolder, Pulled, Reader, StoreError, is_writer_alive};
 
 /// Caps look at no more than this many of the newest legs of the folder: enough for every window of the default policy, and the start
 /// of a run stays quick however long nobody prunes.
@@ -29,7 +29,7 @@ fn evidence_of(path: &Path, found: &mut Found) -> Result<Option<Evidence>, Store
     // Asked first: a writer that ends while its events are read was alive when they were not all there.
     let alive = is_writer_alive(path);
     let reader = Reader::open(path)?;
-    let Folded { leg, damaged } = fold(&reader, found);
+    let Folded { leg, mut damaged } = fold(&reader, found);
     let Some(leg) = leg else {
         let why = "it has no run-started and says nothing of a leg";
         found.warn(format!("{}: {why}", path.display()));
@@ -40,7 +40,14 @@ fn evidence_of(path: &Path, found: &mut Found) -> Result<Option<Evidence>, Store
     if !leg.is_over() {
         Aftermath::of(path).add_to(&mut row);
     }
-    let writer = writer(alive, &leg);
+    push::add_to(&mut row, path);
+    let pulled = Pulled::of(path);
+    if let Some(missing) = pulled.as_ref().and_then(|pulled| pulled.missing(leg.head.seq)) {
+        damaged = true;
+        found.warn(format!("{}: {missing}", path.display()));
+    }
+    // A copy says nothing of its writer, also where that one ran on this very host.
+    let writer = if pulled.is_some() { Writer::Unknown } else { writer(alive, &leg) };
     let trace = if damaged { Trace::Damaged { after: leg.head.seq } } else { Trace::Ledger };
     Ok(Some(Evidence { row, trace, writer, resumes: leg.started.resumes.clone() }))
 }
@@ -66,14 +73,14 @@ fn writer(alive: bool, leg: &Leg) -> Writer {
 }
 
 #[derive(Default)]
-struct Folded {
-    leg: Option<Leg>,
+pub(super) struct Folded {
+    pub leg: Option<Leg>,
     /// Something stands in it that cannot be read or cannot follow, and nothing after that is used.
-    damaged: bool,
+    pub damaged: bool,
 }
 
 /// The events of a database, folded up to the first that cannot be read or cannot follow; that is told once, with what it costs.
-fn fold(reader: &Reader, found: &mut Found) -> Folded {
+pub(super) fn fold(reader: &Reader, found: &mut Found) -> Folded {
     let mut folded = Folded::default();
     let shown = reader.path().display();
     let mut lines = reader.lines_after(Seq(0));
@@ -121,8 +128,11 @@ pub struct Unfinished {
     pub writer: Writer,
 }
 
-/// `None` for a database with its end in it, and for one that says nothing of a leg.
+/// `None` for a database with its end in it, for one that says nothing of a leg, and for a copy of a leg that a sink has kept.
 pub fn unfinished(path: &Path) -> Result<Option<Unfinished>, StoreError> {
+    if Pulled::of(path).is_some() {
+        return Ok(None);
+    }
     let reader = Reader::open(path)?;
     let last = reader.last_seq()?;
     let newest = reader.lines_after(Seq(last.0.saturating_sub(1))).next().transpose()?;

@@ -15,6 +15,7 @@ pub mod junit;
 pub mod ledger;
 pub mod lines;
 pub mod open;
+pub mod push;
 pub mod recovery;
 pub mod sink;
 pub mod timing;

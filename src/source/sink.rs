@@ -5,7 +5,7 @@ use futures_util::{StreamExt as _, stream};
 use super::{Evidence, Found};
 use crate::core::chain::Chain;
 use crate::core::classify::{Trace, Writer};
-use crate::core::event::Envelope;
+use crate::core::event::{Envelope, SinkState};
 use crate::core::fold::Leg;
 use crate::core::ids::{Digest, Seq};
 use crate::core::lease;
@@ -163,6 +163,11 @@ pub fn of_a_name(url: &str, place: &FoundLeg) -> Evidence {
 
 fn evidence(url: &str, mut row: LegRow, trace: Trace, leg: Option<&Leg>) -> Evidence {
     row.source = Some(url.to_owned());
+    // What the leg could not send before its end, and is here to be read, has come since.
+    let here = row.head.as_ref().map_or(0, |head| head.seq.0);
+    for sink in row.sinks.iter_mut().filter(|sink| sink.url == url && sink.sent + sink.unsent <= here) {
+        *sink = SinkState { sent: here, unsent: 0, degraded: false, error: None, url: sink.url.clone() };
+    }
     Evidence { row, trace, writer: Writer::Unknown, resumes: leg.and_then(|leg| leg.started.resumes.clone()) }
 }
 

@@ -179,7 +179,9 @@ pub(super) fn create_database_file(path: &Path) -> Result<(), StoreError> {
 
 /// The database and what stands beside it; the head with its lock goes last.
 fn files_of(database: &Path) -> impl Iterator<Item = PathBuf> {
-    ["ballast", "db-journal", "db-shm", "db-wal", "db", "head"].into_iter().map(|extension| database.with_extension(extension))
+    ["ballast", "db-journal", "db-shm", "db-wal", "db", super::pulled::EXTENSION, "head"]
+        .into_iter()
+        .map(|extension| database.with_extension(extension))
 }
 
 /// Removes whatever there is of a database.

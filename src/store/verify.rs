@@ -8,6 +8,7 @@ use crate::core::row::Head;
 
 use super::error::StoreError;
 use super::head::{genesis, is_writer_alive, read_head};
+use super::pulled::Pulled;
 use super::reader::{Identity, Reader};
 use super::wal::{self, LogState};
 
@@ -48,13 +49,20 @@ pub fn verify(path: &Path, known: Option<&Head>) -> Verified {
         }
     };
     let identity = reader.identity().clone();
-    let heads = [left.as_ref().map(|head| (head, "its writer")), known.map(|head| (head, "the sink"))];
+    let pulled = Pulled::of(path);
+    let promised = pulled.as_ref().and_then(|pulled| pulled.head.as_ref());
+    let heads = [
+        left.as_ref().map(|head| (head, "its writer")),
+        known.map(|head| (head, "the sink")),
+        promised.map(|head| (head, "the sink that it was pulled from")),
+    ];
     let heads: Vec<(&Head, &str)> = heads.into_iter().flatten().collect();
     let mut chain = Chain::of(identity.leg.clone(), identity.epoch.clone());
     let mut notes = Vec::new();
     let walked = walk(&reader, &mut chain, &heads);
     let head = Head { seq: chain.last(), digest: chain.digest().clone() };
-    let broken = walked.err().or_else(|| missing_end(&head, &heads)).or_else(|| {
+    let missing = || pulled.as_ref().and_then(|pulled| pulled.missing(head.seq));
+    let broken = walked.err().or_else(|| missing_end(&head, &heads)).or_else(missing).or_else(|| {
         let alive = is_writer_alive(path);
         let end_is_proved = heads.iter().any(|(known, _)| **known == head);
         if alive { None } else { look_at_log(path, end_is_proved, chain.ended(), &mut notes) }

@@ -89,6 +89,33 @@ fn plan_legs_reconcile() {
     assert!(reconcile.summary.contains("runner-lost"), "{}", reconcile.summary);
 }
 
+/// The service takes a required check that was skipped for a success.
+#[test]
+fn without_a_plan_the_gate_is_shut() {
+    let scene = scene();
+    let text = fs::read_to_string(root().join("ci/examples/integration.yml")).unwrap();
+    let without = text.replace("echo 'matrix<<end'", "exit 1");
+    assert_ne!(text, without);
+    let path = scene.path("integration.yml");
+    fs::write(&path, without).unwrap();
+    let ran = workflow::run(&path, &scene.outside(60), &scene.service, &scene.path("project"), |_| None);
+    let results: Vec<_> = ran.iter().map(|ran| (ran.name.as_str(), ran.result)).collect();
+    assert_eq!((find(&ran, "plan").result, find(&ran, "gate").result), ("failure", "failure"), "{results:?}");
+}
+
+/// Twice on one machine: checkout takes away what is in the checkout, and the ledger is not in there.
+#[test]
+fn a_mac_of_ones_own_reaps_before_its_first_run_and_after() {
+    let scene = scene();
+    for run_id in [70, 71] {
+        let outside = scene.outside(run_id);
+        let path = root().join("ci/examples/self-hosted-mac.yml");
+        let ran = workflow::run(&path, &outside, &scene.service, &scene.path("project"), |_| None);
+        assert_eq!(ran[0].result, "success", "{}", ran[0].log);
+        assert!(ran[0].log.contains("there is no ledger folder"), "{}", ran[0].log);
+    }
+}
+
 /// The same workflow as it stands, with check runs as its only sink: the reconcile job has nothing but the service.
 #[test]
 fn a_lost_leg_is_told_and_finalised_through_its_check_run() {

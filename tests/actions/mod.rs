@@ -8,4 +8,5 @@ mod rules;
 mod runner;
 mod scenes;
 mod service;
+mod unread;
 mod workflow;

@@ -164,6 +164,28 @@ fn a_fork_whose_token_may_only_read_runs_unharmed() {
     assert!(!machine.log.contains("ghs_"), "{}", machine.log);
 }
 
+/// Sinks may stand in ledger.toml alone; the token goes where they are read.
+#[test]
+fn the_token_is_handed_on_for_sinks_of_the_settings_file() {
+    let scene = Scene::new();
+    for (run_id, toml, args, asked) in [
+        (8, "[run]\nsinks = [\"github:\"]\n", "", true),
+        (9, "[run]\nsinks = ['file:///nowhere/x']\n", "", false),
+        (10, "", "--sink github:", true),
+        (11, "", "--config=other.toml", true),
+    ] {
+        let outside = scene.outside(run_id);
+        let mut machine = machine(&outside, &format!("m{run_id}"), &[("a.sh", "env | grep -c ghs_ || true")]);
+        fs::write(machine.workspace.join("ledger.toml"), toml).unwrap();
+        fs::write(machine.workspace.join("other.toml"), "[run]\nsinks = [\"github:\"]\n").unwrap();
+        let before = scene.service.refused();
+        let (status, _) = act(&mut machine, json!({"files": "test/*.sh", "command": "bash", "args": args}));
+        assert_eq!(status, Status::Success, "{}", machine.log);
+        assert_eq!(scene.service.refused() > before, asked, "{toml}{args}: {}", machine.log);
+        assert!(machine.log.contains("\n0\n") && !machine.log.contains("ghs_"), "no test sees it: {}", machine.log);
+    }
+}
+
 /// What is written in an input is never run, whatever it holds.
 #[test]
 fn inputs_are_words_and_never_code() {

@@ -45,6 +45,39 @@ fn groups_annotations_outputs_and_summary() {
     assert_eq!(identity, ["77", "2", "plat", "stable", "abc", "push"]);
 }
 
+/// A step that never came to its first file says so where a workflow and a person look.
+#[test]
+fn a_run_that_never_began_is_told_to_the_service() {
+    let world = World::with(&[("a.sh", "exit 0")]);
+    for args in [&["run", "none.sh", "--", "sh"][..], &["run", "--bogus"], &["run", "--sink", "bogus://x", "a.sh", "--", "sh"]] {
+        let _ = std::fs::remove_file(world.join("output"));
+        let _ = std::fs::remove_file(world.join("summary"));
+        let ran = run(&world, args);
+        ran.expect(2);
+        assert!(ran.out().contains("::error title=ledger run%3A nothing ran::"), "{args:?}: {}", ran.out());
+        assert!(world.read("output").starts_with("loop-finished=false\nconclusion=incomplete\n"), "{}", world.read("output"));
+        assert!(world.read("summary").contains("nothing ran"), "{}", world.read("summary"));
+    }
+    assert!(
+        !world.run(["run", "none.sh", "--", "sh"]).expect(2).out().contains("::error"),
+        "on no service there is nobody to tell"
+    );
+}
+
+#[test]
+fn annotations_name_files_from_the_top_of_the_checkout() {
+    let world = World::with(&[("sub/x/a.sh", "exit 1")]);
+    for (workspace, file) in
+        [(Some(world.path().to_owned()), "sub/x/a.sh"), (Some("/elsewhere".into()), "x/a.sh"), (None, "x/a.sh")]
+    {
+        let mut command = world.ledger(["run", "x/a.sh", "--", "sh"]);
+        command.current_dir(world.join("sub")).env("GITHUB_ACTIONS", "true");
+        workspace.map(|path| command.env("GITHUB_WORKSPACE", path));
+        let ran = world.finish(command);
+        assert!(ran.expect(1).out().contains(&format!("::error file={file},")), "{}", ran.out());
+    }
+}
+
 #[test]
 fn a_loop_that_stopped_is_not_finished() {
     let world = World::with(&[("a.sh", "exit 1"), ("b.sh", "exit 0")]);

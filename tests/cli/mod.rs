@@ -16,5 +16,8 @@ mod output;
 mod people;
 mod refusals;
 #[cfg(target_os = "linux")]
+mod secrets;
+#[cfg(target_os = "linux")]
 mod signals;
+mod sinks;
 mod words;

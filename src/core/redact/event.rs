@@ -4,14 +4,11 @@ use super::Redactor;
 use crate::core::event::Body;
 use crate::core::process::{Evidence, Foreign, Leftover, ProcessRow};
 
-/// Hides masked values in command lines, names, notes and output. File names stay: they are the plan's own.
+/// Hides secrets in command lines, names, notes and output. File names stay: they are the plan's own.
 pub fn body(mut body: Body, redactor: &Redactor) -> Body {
-    if redactor.is_empty() {
-        return body;
-    }
     match &mut body {
         Body::RunStarted(started) => {
-            lines(&mut started.command, redactor);
+            started.command = redactor.command(&started.command);
             lines(&mut started.warnings, redactor);
             lines(&mut started.recovered, redactor);
         }
@@ -54,6 +51,12 @@ fn optional(text: &mut Option<String>, redactor: &Redactor) {
     }
 }
 
+fn argv(line: &mut Option<String>, redactor: &Redactor) {
+    if let Some(line) = line {
+        *line = redactor.command_line(line);
+    }
+}
+
 fn lines(texts: &mut [String], redactor: &Redactor) {
     texts.iter_mut().for_each(|text| *text = redactor.text(text));
 }
@@ -62,14 +65,14 @@ fn leftovers(leftovers: &mut [Leftover], redactor: &Redactor) {
     for leftover in leftovers {
         leftover.comm = redactor.text(&leftover.comm);
         optional(&mut leftover.exe, redactor);
-        optional(&mut leftover.argv, redactor);
+        argv(&mut leftover.argv, redactor);
     }
 }
 
 fn foreign(foreign: &mut [Foreign], redactor: &Redactor) {
     for foreign in foreign {
         optional(&mut foreign.exe, redactor);
-        optional(&mut foreign.argv, redactor);
+        argv(&mut foreign.argv, redactor);
     }
 }
 
@@ -83,6 +86,6 @@ fn evidence(evidence: &mut Evidence, redactor: &Redactor) {
 fn rows(rows: &mut [ProcessRow], redactor: &Redactor) {
     for row in rows {
         row.comm = redactor.text(&row.comm);
-        optional(&mut row.argv, redactor);
+        argv(&mut row.argv, redactor);
     }
 }

@@ -1,13 +1,16 @@
 //! Secrets out of text before it is stored or sent (DESIGN §10).
 //!
 //! This module must not read the environment: `settings` hands it variables. What it promises is that no value it was given, and no
-//! usual encoding of one, is in what it returns, however the bytes were cut into reads. It masks the union of all matches, so two
+//! usual encoding of one, is in what it returns, however the bytes were cut into reads, nor in what a terminal or a report shows of it
+//! once control sequences are gone. In whole text it also hides what stands where secrets stand, by its shape (`shapes`). It masks the union of all matches, so two
 //! values that overlap leave nothing of either.
 
 mod automaton;
 mod event;
 mod forms;
 mod names;
+mod shapes;
+mod shown;
 mod stream;
 
 #[cfg(test)]
@@ -54,6 +57,12 @@ pub struct Redactor {
     refused: Vec<Refused>,
 }
 
+/// A process's command line as it may be shown, before anybody's values are known. Its words are joined here, for once they are joined
+/// nobody knows where a value with blanks in it ends.
+pub fn shown_command(words: &[String]) -> String {
+    Redactor::default().command(words).join(" ")
+}
+
 impl Default for Redactor {
     fn default() -> Self {
         Self::new(std::iter::empty::<&[u8]>())
@@ -88,8 +97,23 @@ impl Redactor {
         self.values.is_empty()
     }
 
-    /// Whole text: an argv, an error, a tail.
+    /// Whole text: an error, a tail.
     pub fn text(&self, text: &str) -> String {
+        shapes::in_output(&self.values_hidden(text))
+    }
+
+    /// A command line: what stands behind a flag that is named like a secret is one.
+    pub fn command_line(&self, text: &str) -> String {
+        shapes::in_command_line(&self.values_hidden(text))
+    }
+
+    /// A command as its words, in which a flag and its value are two.
+    pub fn command(&self, words: &[String]) -> Vec<String> {
+        let hidden: Vec<String> = words.iter().map(|word| self.values_hidden(word)).collect();
+        shapes::in_words(&hidden)
+    }
+
+    fn values_hidden(&self, text: &str) -> String {
         if self.is_empty() {
             return text.to_owned();
         }
@@ -114,7 +138,10 @@ impl Redactor {
 
     /// The longest stretch that one value can cover. A window cut out of a stream is safe from this far behind its cut.
     pub fn reach(&self) -> usize {
-        self.automaton.longest()
+        match self.automaton.longest() {
+            0 => 0,
+            longest => longest + shown::MOST_SEQUENCES,
+        }
     }
 
     pub fn stream(&self) -> RedactStream {

@@ -23,6 +23,12 @@ pub fn is_secret_name(name: &str) -> bool {
         || name.split(|c: char| !c.is_alphanumeric()).any(|part| WHOLE.contains(&part))
 }
 
+/// Whether a name of any case says so by one of those words that mean nothing else.
+pub(super) fn is_plainly_secret(name: &str) -> bool {
+    let joined: String = name.to_ascii_uppercase().chars().filter(|c| c.is_alphanumeric()).collect();
+    ANYWHERE.iter().any(|word| joined.contains(word))
+}
+
 /// The values to hide among these variables: those named like secrets, and those that `LEDGER_MASK` names or holds.
 ///
 /// `LEDGER_MASK` (and any `LEDGER_MASK_…`) lists names of variables, apart by commas or spaces; what is no name of a variable is a value itself.
@@ -46,7 +52,7 @@ pub fn masks_of<N: AsRef<str>, V: AsRef<[u8]>>(variables: &[(N, V)]) -> Vec<Vec<
     masks
 }
 
-fn is_switch(value: &[u8]) -> bool {
+pub(super) fn is_switch(value: &[u8]) -> bool {
     let text = String::from_utf8_lossy(value).trim().to_ascii_lowercase();
     SWITCHES.contains(&text.as_str()) || (text.len() < 6 && text.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::automaton::Automaton;
+use super::shown::Shown;
 use super::{MASK, Redactor};
 
 /// Redacts a stream. What is held back is only what may still become a value, never more than the longest pattern.
@@ -10,6 +11,8 @@ use super::{MASK, Redactor};
 pub struct RedactStream {
     automaton: Arc<Automaton>,
     state: u32,
+    /// The same search in the text as a terminal shows it, while that differs.
+    shown: Option<Shown>,
     /// Bytes that were read and not yet given out.
     held: Vec<u8>,
     /// Stretches of `held` to mask, in order, apart from one another.
@@ -21,7 +24,7 @@ pub struct RedactStream {
 impl RedactStream {
     pub(super) fn new(automaton: Arc<Automaton>) -> Self {
         let state = automaton.start();
-        Self { automaton, state, held: Vec::new(), masked: Vec::new(), after_mask: false }
+        Self { automaton, state, shown: None, held: Vec::new(), masked: Vec::new(), after_mask: false }
     }
 
     /// Goes on with values that were added since. What is still held is searched again.
@@ -31,9 +34,9 @@ impl RedactStream {
         }
         self.automaton = Arc::clone(&redactor.automaton);
         self.state = self.automaton.start();
+        self.shown = None;
         for at in 0..self.held.len() {
-            self.state = self.automaton.next(self.state, self.held[at]);
-            self.mark(at + 1);
+            self.step(at);
         }
     }
 
@@ -49,21 +52,40 @@ impl RedactStream {
                     continue;
                 }
             }
-            self.state = self.automaton.next(self.state, rest[0]);
             self.held.push(rest[0]);
             rest = &rest[1..];
-            self.mark(self.held.len());
+            self.step(self.held.len() - 1);
             // Giving out one byte at a time would move the rest each time; once it has doubled is soon enough.
-            let depth = self.automaton.depth(self.state);
-            if depth == 0 || self.held.len() >= 2 * depth + 64 {
-                self.release(self.held.len() - depth, out);
+            let open = self.open();
+            if open == 0 || self.held.len() >= 2 * open + 64 {
+                self.release(self.held.len() - open, out);
             }
         }
-        self.release(self.held.len() - self.automaton.depth(self.state), out);
+        self.release(self.held.len() - self.open(), out);
+    }
+
+    /// Takes the byte at this place of `held` into account.
+    fn step(&mut self, at: usize) {
+        let (byte, before) = (self.held[at], self.state);
+        self.state = self.automaton.next(before, byte);
+        self.mark(at + 1 - self.automaton.ends(self.state), at + 1);
+        let begun = || Shown::begin(byte, before, self.automaton.depth(before), at);
+        let Some(mut shown) = self.shown.take().or_else(begun) else { return };
+        if let Some(start) = shown.step(&self.automaton, byte, at) {
+            self.mark(start, at + 1);
+        }
+        self.shown = Some(shown).filter(|shown| shown.differs(&self.automaton, self.state, at));
+    }
+
+    /// How many of the last bytes may be the beginning of a match.
+    fn open(&self) -> usize {
+        let of_shown = self.shown.as_ref().map_or(0, |shown| self.held.len() - shown.first());
+        self.automaton.depth(self.state).max(of_shown)
     }
 
     /// The stream is over: what was held cannot become a value any more.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
+        self.shown = None;
         self.release(self.held.len(), out);
         self.state = self.automaton.start();
     }
@@ -73,12 +95,10 @@ impl RedactStream {
         self.held.len()
     }
 
-    fn mark(&mut self, end: usize) {
-        let length = self.automaton.ends(self.state);
-        if length == 0 {
+    fn mark(&mut self, mut start: usize, end: usize) {
+        if start == end {
             return;
         }
-        let mut start = end - length;
         while let Some((last_start, last_end)) = self.masked.last().copied() {
             if last_end < start {
                 break;
@@ -120,5 +140,8 @@ impl RedactStream {
         }
         self.masked = kept;
         self.held.drain(..safe);
+        if let Some(shown) = &mut self.shown {
+            shown.released(safe);
+        }
     }
 }

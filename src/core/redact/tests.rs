@@ -22,6 +22,35 @@ fn exact_values() {
     check(&[], "nothing", "nothing");
 }
 
+/// What a report shows once control sequences are gone must not hold a value that was none with them in it.
+#[test]
+fn a_value_that_control_sequences_cut_apart() {
+    let cut = [
+        "\u{1b}[0m",
+        "\u{1b}[38;5;12m",
+        "\u{1b}]0;title\u{7}",
+        "\u{1b}]8;;http://x\u{1b}\\",
+        "\u{1b}(B",
+        "\u{9b}1m",
+        "\u{9d}t\u{7}",
+        "\u{1b}c",
+    ];
+    for sequence in cut {
+        check(&["hunter22"], &format!("{sequence}hunt{sequence}er22{sequence}."), &format!("{sequence}***{sequence}."));
+        let each: String = "hunter22".chars().map(|c| format!("{sequence}{c}")).collect();
+        check(&["hunter22"], &format!("<{each}>"), &format!("<{sequence}***>"));
+        check(&["hunter22"], &format!("hunt{sequence}er2{sequence}3"), &format!("hunt{sequence}er2{sequence}3"));
+    }
+    // Also where the first try was another value's, where a half is shown, and in an encoded form.
+    check(&["hunter22", "hunX"], "hunhun\u{1b}[mter22", "hun***");
+    check(&["pß£word"], "pß\u{1b}[1m£word", "***");
+    check(&["hunter22"], "68756e74\u{1b}[m65723232", "***");
+    check(&["hunter22"], "hunt\u{1b}[3\ner22", "hunt\u{1b}[3\ner22");
+    // A window behind a cut has this much before it; more than that is no colour.
+    let long = format!("hunt\u{1b}]{}\u{7}er22", "x".repeat(5000));
+    check(&["hunter22"], &long, &long);
+}
+
 #[test]
 fn short_values_are_refused_and_said() {
     let redactor = Redactor::new(["", "a", "abc"]);
@@ -158,7 +187,7 @@ fn a_held_beginning_is_not_shown_so_far() {
 /// Values out of a small alphabet, so that they overlap, repeat and nest.
 fn values() -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop::collection::vec(
-        prop::collection::vec(prop_oneof![Just(b'a'), Just(b'b'), Just(0_u8), Just(0xff_u8), Just(b'%')], 4..9),
+        prop::collection::vec(prop_oneof![Just(b'a'), Just(b'b'), Just(0_u8), Just(0xff_u8), Just(b'%'), Just(0x1b_u8)], 4..9),
         0..5,
     )
 }
@@ -166,8 +195,11 @@ fn values() -> impl Strategy<Value = Vec<Vec<u8>>> {
 /// Noise with values planted in it, and where to cut it.
 fn case() -> impl Strategy<Value = (Vec<Vec<u8>>, Vec<u8>, Vec<usize>)> {
     values().prop_flat_map(|values| {
-        let noise =
-            prop::collection::vec(prop_oneof![Just(b'a'), Just(b'b'), Just(0_u8), Just(0xff_u8), Just(b'\n')], 0..12).boxed();
+        let noise = prop::collection::vec(
+            prop_oneof![Just(b'a'), Just(b'b'), Just(0_u8), Just(0xff_u8), Just(b'\n'), Just(0x1b_u8), Just(b'['), Just(b']')],
+            0..12,
+        )
+        .boxed();
         let piece = if values.is_empty() { noise } else { prop_oneof![noise, prop::sample::select(values.clone())].boxed() };
         let text = prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat());
         (Just(values), text, prop::collection::vec(1_usize..9, 1..40))

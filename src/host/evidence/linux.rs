@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::{Draft, INTERVAL, Subject, TOP_ROWS, TREE_ROWS};
 use crate::core::process::{ProcessId, ProcessRow};
+use crate::core::redact::shown_command;
 use crate::host::process::{self, Stat};
 use crate::host::{cgroup, clock};
 
@@ -78,7 +79,7 @@ fn add_command_lines(draft: &Draft) {
     let mut pids = Vec::new();
     draft.edit(|evidence| pids.extend(evidence.tree.iter().chain(&evidence.top).map(|row| row.pid)));
     for pid in pids {
-        let Some(argv) = process::argv(pid).map(|argv| argv.join(" ")) else { continue };
+        let Some(argv) = process::argv(pid).map(|argv| shown_command(&argv)) else { continue };
         draft.edit(|evidence| {
             for row in evidence.tree.iter_mut().chain(&mut evidence.top).filter(|row| row.pid == pid) {
                 row.argv = Some(argv.clone());

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::{Draft, INTERVAL, Subject, TOP_ROWS, TREE_ROWS};
 use crate::core::process::{ProcessId, ProcessRow};
+use crate::core::redact::shown_command;
 use crate::host::process::{self, Stat};
 use crate::host::{clock, darwin};
 
@@ -88,7 +89,7 @@ fn row(share: f64, stat: &Stat, used: &Used) -> ProcessRow {
         ppid: stat.ppid,
         state: stat.state.to_string(),
         comm: stat.comm.clone(),
-        argv: process::argv(stat.id.pid).map(|argv| argv.join(" ")),
+        argv: process::argv(stat.id.pid).map(|argv| shown_command(&argv)),
         cpu_s: Some(used.cpu_s),
         cpu_pct: Some(share),
         rss_mib: Some((used.rss_mib * 10.0).round() / 10.0),

@@ -5,6 +5,7 @@ use crate::core::ids::Token;
 use crate::core::outcome::Cleanup;
 use crate::core::pattern::Patterns;
 use crate::core::process::{Fate, Foreign, OursBy, ProcessId, Swept};
+use crate::core::redact::shown_command;
 use crate::core::stop::{Reach, Role, Scan, Seen, StopOrder};
 use crate::host::deliver::{Signal, deliver_all};
 use crate::host::sweep::{Answers, Tree, Woken, perform};
@@ -85,7 +86,7 @@ fn show(matches: &[Match], notes: &mut Vec<String>) -> Vec<Foreign> {
     let foreign = |found: &Match| Foreign {
         pid: found.id.pid,
         exe: found.exe.clone(),
-        argv: process::argv(found.id.pid).map(|argv| argv.join(" ")),
+        argv: process::argv(found.id.pid).map(|argv| shown_command(&argv)),
         fate: None,
     };
     matches.iter().take(LISTED).map(foreign).collect()

@@ -9,6 +9,7 @@ use super::{Details, LISTED, Mechanism};
 use crate::core::moment::Moment;
 use crate::core::pattern::{Patterns, ProgramName};
 use crate::core::process::{Fate, Leftover, OursBy, ProcessId};
+use crate::core::redact::shown_command;
 use crate::core::stop::{Activity, Ended, Reach, Role, Scan, Seen};
 use crate::host::cgroup::Leaf;
 use crate::host::deliver::{Signal, deliver_all};
@@ -267,7 +268,7 @@ fn details(stat: &Stat, now: Moment) -> Details {
     Details {
         comm: stat.comm.clone(),
         exe: process::exe_path(pid).ok().map(|path| crate::core::ids::base_name(&path).to_owned()),
-        argv: process::argv(pid).map(|argv| argv.join(" ")),
+        argv: process::argv(pid).map(|argv| shown_command(&argv)),
         age_s: (stat.id.start > 0).then(|| process::age_s(stat.id.start, now)),
         rss_mib: (stat.id.start > 0).then(|| stat.rss_mib()),
     }

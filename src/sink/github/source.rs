@@ -50,10 +50,9 @@ impl GithubSource {
             && narrow.attempt.as_ref().is_none_or(|wanted| leg.attempt == *wanted)
             && narrow.platform.as_ref().is_none_or(|wanted| leg.platform == *wanted)
             && narrow.target.as_ref().is_none_or(|wanted| leg.target == *wanted);
-        let of_a_check = wanted_run.is_none() && external.starts_with(super::super::CHECK);
         // A check run of that name that somebody else made says nothing of a leg.
         let genuine = marker.as_ref().is_none_or(|marker| external_id(&marker.row.leg()) == external);
-        if !fits || !genuine || of_a_check {
+        if !fits || !genuine {
             return None;
         }
         let completed = run.get("completed_at").and_then(Value::as_str).and_then(Wall::parse);

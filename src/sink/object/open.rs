@@ -48,7 +48,8 @@ pub enum Kind {
 impl Store {
     pub fn open(url: &str, variables: &Variables, side: Side) -> Result<Self, SinkError> {
         let wrong = |detail: String| SinkError::new(printable(url), Trouble::Usage, variables.scrub(&detail));
-        let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
+        let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+        let rest = rest.trim_start_matches('/');
         let kind = match scheme {
             "gs" => Kind::Gcs,
             "az" => Kind::Azure,

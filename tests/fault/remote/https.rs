@@ -117,3 +117,25 @@ async fn a_check_writes_reads_back_and_takes_away() {
     assert_eq!(checked.removed, Ok(sink::Removed::Gone));
     assert!(collector.held.lock().unwrap().epochs.is_empty());
 }
+
+/// A collector need not delete anything, and an answer may be lost on its way: neither leaves a leg that somebody would miss.
+#[tokio::test]
+async fn what_a_check_leaves_behind_is_nobodys_leg() {
+    let collector = Collector::start().await;
+    let mut made = context(&variables());
+    made.leg = sink::check_leg("ledger-check-0192f3a4-0000-7000-8000-000000000000");
+    // Position, batch, legs, events; then the removal.
+    collector.held.lock().unwrap().faults = vec![Some((405, vec![])), None, None, None, None];
+    let checked = sink::check(&collector.url(), &made, Wall(0)).await.unwrap();
+    assert!(matches!(checked.removed, Ok(sink::Removed::Kept(why)) if why.contains("deletes nothing")), "{:?}", checked.removed);
+    assert_eq!(collector.held.lock().unwrap().epochs.len(), 1);
+    let source = sink::open_source(&collector.url(), &variables()).unwrap();
+    assert_eq!(source.legs(&Narrow::default(), Wall(0)).await.unwrap(), []);
+    let asked = Narrow { run_id: Some(made.leg.run_id.clone()), ..Narrow::default() };
+    assert_eq!(source.legs(&asked, Wall(0)).await.unwrap().len(), 1, "who asks for it is shown it");
+
+    collector.held.lock().unwrap().epochs.clear();
+    collector.held.lock().unwrap().forget = true;
+    sink::check(&collector.url(), &made, Wall(0)).await.unwrap_err();
+    assert!(collector.held.lock().unwrap().epochs.is_empty(), "it takes back what arrived all the same");
+}
