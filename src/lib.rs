@@ -12,6 +12,9 @@
 //!
 //! `host`, `store`, `sink` and `report` know `core` and never one another; `run`, `source` and `cli` put them together.
 
+// They panic where nobody reads: `cli::print` and `say!` do not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod cli;
 pub mod core;
 pub mod host;

@@ -161,7 +161,7 @@ pub fn summarise_what_is_there(
 
 /// Warnings quote names and lines that came with the evidence.
 pub fn warn(warnings: &[String]) {
-    warnings.iter().for_each(|warning| eprintln!("ledger: warning: {}", escape::sentence(warning)));
+    warnings.iter().for_each(|warning| say!("ledger: warning: {}", escape::sentence(warning)));
 }
 
 /// Reads a file that somebody else made. More than `most` bytes are refused before they are read.

@@ -116,8 +116,8 @@ struct DeriveArgs {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Say what was done as one JSON document, besides the caps file
-    #[arg(long, requires = "out")]
+    /// One JSON document: what was done, or without --out the caps file itself
+    #[arg(long)]
     json: bool,
 }
 
@@ -328,7 +328,7 @@ fn derive(args: &DeriveArgs, world: &World) -> Result<i32, Failure> {
         print(&format!("{done:#}\n"))?;
     } else {
         let word = if changed { "written" } else { "unchanged" };
-        eprintln!(
+        say!(
             "ledger: {}: {word}; {} files out of {} healthy records of {} legs in {runs} runs; {policy}",
             path.display(),
             caps.files.len(),
@@ -385,10 +385,10 @@ fn run_check(args: &CheckArgs, world: &World) -> Result<i32, Failure> {
         print(&caps::findings(&findings, world.terminal.stdout))?;
         if matters > 0 {
             let derive = "`ledger caps derive --from SOURCE --out FILE` makes the file anew";
-            eprintln!("ledger: {}: {matters} findings matter; {derive}", args.caps.display());
+            say!("ledger: {}: {matters} findings matter; {derive}", args.caps.display());
         }
         if findings.iter().any(|finding| finding.kind == FindingKind::Gone) {
-            eprintln!("ledger: a file that is gone costs nothing; the next derive drops it");
+            say!("ledger: a file that is gone costs nothing; the next derive drops it");
         }
     }
     Ok(i32::from(matters > 0))
@@ -411,7 +411,7 @@ fn explain(args: &ExplainArgs, world: &World) -> Result<i32, Failure> {
     let estimate = policy.estimate(passes, platform.as_ref());
     let in_file = caps.as_ref().and_then(|caps| find(&caps.files, &args.file));
     if passes.is_empty() && in_file.is_none() {
-        eprintln!("ledger: no pass of {} is known under that name", args.file);
+        say!("ledger: no pass of {} is known under that name", args.file);
     }
     if args.json {
         let passes: Vec<Value> = passes

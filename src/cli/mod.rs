@@ -1,5 +1,10 @@
 //! The command line: one file per subcommand, its doc comment is its help. Here alone errors become words, hints and exit codes.
 
+/// A line on stderr. One that cannot be written changes nothing of what the command does: `eprintln!` would end it.
+macro_rules! say {
+    ($($words:tt)*) => { $crate::cli::put_line(format_args!($($words)*)) };
+}
+
 mod asked;
 mod caps;
 mod completions;
@@ -25,6 +30,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::report::escape;
+use crate::report::style::Colour;
 use crate::settings::Environment;
 
 pub use terminal::{ColorArg, Terminal};
@@ -95,13 +101,13 @@ pub struct World {
 /// Parses the command line, runs it, says what went wrong.
 pub fn main() -> ExitCode {
     let environment = Environment::of_process();
-    start_tracing(&environment);
+    // Help and usage errors end the parsing, and are coloured like everything else.
+    let terminal = Terminal::of_process(terminal::asked_for(std::env::args_os()), &environment);
+    start_tracing(&environment, terminal);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let code = error.exit_code();
-            // A closed pipe is no reason to complain about help that nobody reads.
-            let _ = error.print();
+            let code = told(&error, terminal);
             if code == EXIT_USAGE && std::env::args_os().nth(1).is_some_and(|command| command == "run") {
                 run::nothing_ran(&error.to_string(), &environment);
             }
@@ -130,11 +136,29 @@ pub fn main() -> ExitCode {
     match result {
         Ok(code) => exit(code),
         Err(failure) => {
-            eprintln!("ledger: error: {}", escape::message(&failure.message));
+            say!("ledger: error: {}", escape::message(&failure.message));
             if let Some(hint) = failure.hint {
-                eprintln!("ledger: hint: {}", escape::message(&hint));
+                say!("ledger: hint: {}", escape::message(&hint));
             }
             exit(failure.code)
+        }
+    }
+}
+
+/// Prints help, the version or what is wrong with the command line, and gives the exit status.
+fn told(error: &clap::Error, terminal: Terminal) -> i32 {
+    let style = if error.use_stderr() { terminal.stderr } else { terminal.stdout };
+    let rendered = error.render();
+    let text = if style.colour == Colour::On { rendered.ansi().to_string() } else { rendered.to_string() };
+    if error.use_stderr() {
+        say!("{}", text.trim_end());
+        return error.exit_code();
+    }
+    match print(&text) {
+        Ok(()) => error.exit_code(),
+        Err(failure) => {
+            say!("ledger: error: {}", escape::message(&failure.message));
+            failure.code
         }
     }
 }
@@ -147,11 +171,24 @@ fn exit(code: i32) -> ExitCode {
     }
 }
 
-fn start_tracing(environment: &Environment) {
+fn start_tracing(environment: &Environment, terminal: Terminal) {
     let Some(filter) = environment.get("LEDGER_LOG") else { return };
     let filter = tracing_subscriber::EnvFilter::new(filter);
     // A second subscriber can only be set by a test that calls this twice.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(terminal.stderr.colour == Colour::On)
+        // It would tell stderr that stderr cannot be written, and panic over it.
+        .log_internal_errors(false)
+        .try_init();
+}
+
+/// In one write, so that no other's line comes between.
+fn put_line(words: std::fmt::Arguments<'_>) {
+    use std::io::Write as _;
+    // Nobody is left to be told that nobody reads.
+    let _ = std::io::stderr().lock().write_all(format!("{words}\n").as_bytes());
 }
 
 /// Writes data to stdout. A reader that has gone away has what it wanted.

@@ -74,7 +74,7 @@ fn status(args: &StatusArgs, world: &World) -> Result<i32, Failure> {
     let now = clock::now();
     let views = found.iter().map(|pool| pool.look(now)).collect::<Result<Vec<PoolView>, SlotError>>().map_err(Failure::usage)?;
     for pool in views.iter().filter(|pool| pool.is_damaged) {
-        eprintln!("ledger: warning: {}", damaged(&pool.name));
+        say!("ledger: warning: {}", damaged(&pool.name));
     }
     if args.json {
         let document = serde_json::to_string_pretty(&PoolsDocument::of(&views)).expect("plain data with string keys");

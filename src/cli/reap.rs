@@ -7,6 +7,7 @@ use clap::Args;
 use super::{Failure, print};
 use crate::core::outcome::Cleanup;
 use crate::core::pattern::Patterns;
+use crate::core::process::{Fate, Leftover};
 use crate::report::{escape, words};
 use crate::source::aftermath::By;
 use crate::source::recovery::{Which, dead_legs};
@@ -54,7 +55,7 @@ pub fn run(args: &ReapArgs) -> Result<i32, Failure> {
         if matches!(cleanup, Some(Cleanup::Dirty | Cleanup::Unknown)) {
             worst = EXIT_DIRTY;
         }
-        documents.push(serde_json::json!({ "leg": sentence, "cleanup": cleanup, "leftovers": leftovers }));
+        documents.push(serde_json::json!({ "leg": sentence, "cleanup": cleanup, "leftovers": shown(&leftovers, args.dry_run) }));
         if !args.json {
             print(&format!("{sentence}\n"))?;
             for leftover in &leftovers {
@@ -79,10 +80,22 @@ fn nothing_here(args: &ReapArgs) -> Result<i32, Failure> {
     );
     if args.json {
         let document = serde_json::json!({ "v": 1, "dry_run": args.dry_run, "legs": [] });
-        eprintln!("ledger: {}", escape::message(&sentence));
+        say!("ledger: {}", escape::message(&sentence));
         print(&format!("{document:#}\n"))?;
     } else {
         print(&format!("{}\n", escape::message(&sentence)))?;
     }
     Ok(0)
+}
+
+/// Nobody has tried to kill what a dry run finds, so it has survived nothing: its fate is not known.
+fn shown(leftovers: &[Leftover], dry_run: bool) -> Vec<serde_json::Value> {
+    let value = |leftover: &Leftover| {
+        let mut value = serde_json::to_value(leftover).expect("plain data with string keys");
+        if dry_run && leftover.fate != Fate::Allowed {
+            value["fate"] = serde_json::Value::Null;
+        }
+        value
+    };
+    leftovers.iter().map(value).collect()
 }

@@ -135,7 +135,7 @@ pub fn run(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
         if args.gate {
             let others = gate(&summary).why();
             let others = others.trim_start_matches("gate: ");
-            eprintln!("ledger: gate: it stays shut, for one source cannot be read; of the others: {others}");
+            say!("ledger: gate: it stays shut, for one source cannot be read; of the others: {others}");
         }
         return Err(failure);
     }
@@ -143,7 +143,7 @@ pub fn run(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
         return Ok(0);
     }
     let gate = gate(&summary);
-    eprintln!("ledger: {}", gate.why());
+    say!("ledger: {}", gate.why());
     Ok(gate.exit_code())
 }
 
@@ -155,7 +155,7 @@ fn finalize(sources: &[String], question: &Question, summary: &Summary) -> Resul
         let closing = finalize::finalize(url, &narrow, question.now, summary);
         let done = runtime.block_on(closing).map_err(|error| Failure { code: 1, message: error.to_string(), hint: None })?;
         let (closed, before, running) = (done.closed, done.closed_already, done.still_running);
-        eprintln!("ledger: {} {closed} legs closed, {before} needed no closing, {running} still running", sink::printable(url));
+        say!("ledger: {} {closed} legs closed, {before} needed no closing, {running} still running", sink::printable(url));
     }
     Ok(())
 }

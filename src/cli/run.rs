@@ -46,7 +46,7 @@ pub fn nothing_ran(why: &str, environment: &Environment) {
     for (name, text) in files {
         let Some(path) = environment.path(name) else { continue };
         if let Err(error) = run::append(&path, &text) {
-            eprintln!("ledger: warning: '{}' cannot be written: {error}", path.display());
+            say!("ledger: warning: '{}' cannot be written: {error}", path.display());
         }
     }
 }
@@ -56,6 +56,12 @@ const NOTHING_RAN: &str = "ledger run: nothing ran";
 fn begin(args: RunArgs, world: &World) -> Result<i32, Failure> {
     let folder = std::env::current_dir().map_err(|error| Failure::usage(format!("the working folder cannot be told: {error}")))?;
     let settings = resolve_run(args.flags, &world.environment, &folder, clock::now()).map_err(explain)?;
+    if settings.dry_run {
+        let rehearsal = run::rehearse(&settings).map_err(Failure::usage)?;
+        super::asked::warn(&rehearsal.warnings);
+        print(if settings.json { &rehearsal.document } else { &rehearsal.text })?;
+        return Ok(0);
+    }
     run::execute(settings, world.terminal.stderr).map_err(Failure::usage)
 }
 
@@ -63,7 +69,14 @@ fn explain(error: SettingsError) -> Failure {
     let failure = Failure::usage(&error);
     match error {
         SettingsError::Plan(_) => failure.hint("nothing ran; `ledger run --dry-run …` shows the plan without running it"),
-        SettingsError::BadFile { .. } => failure.hint("`ledger run --help` names every key that [run] takes"),
+        SettingsError::NoToml { .. } => failure.hint("texts stand in quotes, lists in brackets: files = [\"test/*.sh\"]"),
+        SettingsError::BadFile { .. } => failure.hint(
+            "[run] takes files, command and sinks, each a list of texts, and the long flags of `ledger run --help` without their dashes; \
+             [[classify]] takes pattern and outcome",
+        ),
+        SettingsError::BadRule { .. } => {
+            failure.hint("write pattern = \"DOWNLOAD_STALLED\" and outcome = \"infra-download\", or any other word that is no pass")
+        }
         _ => failure,
     }
 }

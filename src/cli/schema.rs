@@ -10,11 +10,21 @@ use crate::core::schema;
 pub struct SchemaArgs {
     /// Print only this one; without it all are listed by name
     name: Option<String>,
+
+    /// One JSON document: the names as a list, or the one schema, which is JSON anyway
+    #[arg(long)]
+    json: bool,
 }
 
 pub fn run(args: &SchemaArgs) -> Result<i32, Failure> {
     let schemas = schema::documents();
     let Some(name) = &args.name else {
+        if args.json {
+            let names: Vec<_> = schemas.iter().map(|document| document.name).collect();
+            let document = serde_json::json!({ "v": 1, "schemas": names });
+            print(&format!("{document:#}\n"))?;
+            return Ok(0);
+        }
         let names: String = schemas.iter().map(|document| format!("{}\n", document.name)).collect();
         print(&names)?;
         return Ok(0);

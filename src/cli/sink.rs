@@ -63,6 +63,10 @@ struct PullArgs {
 
     #[command(flatten)]
     legs: LegArgs,
+
+    /// One JSON document
+    #[arg(long)]
+    json: bool,
 }
 
 /// Send what legs could not send while they ran: out of ledgers, into sinks
@@ -192,14 +196,12 @@ fn push_all(args: &PushArgs, world: &World) -> Result<i32, Failure> {
             Ok(Sent::Left(why)) => print(&format!("{at}: not sent, {why}\n"))?,
             Err(why) => {
                 failed = true;
-                eprintln!("ledger: warning: {at}: {}", escape::sentence(&why));
+                say!("ledger: warning: {at}: {}", escape::sentence(&why));
             }
         }
     }
     if failed {
-        eprintln!(
-            "ledger: hint: `ledger sink check URL` says what is missing; what was not sent is kept, and this can be run again"
-        );
+        say!("ledger: hint: `ledger sink check URL` says what is missing; what was not sent is kept, and this can be run again");
     }
     Ok(i32::from(failed))
 }
@@ -219,18 +221,37 @@ fn pull(args: &PullArgs, world: &World) -> Result<i32, Failure> {
             Failure::usage(format!("{}: no leg in it is asked for", from.url())).hint("`ledger report URL` lists what it holds")
         );
     }
-    let mut failed = false;
+    let mut told = Vec::new();
     // A writer that was refused, or killed before its first word, has left nothing to bring.
     for leg in legs.iter().filter(|leg| !leg.is_a_mere_name()) {
-        match runtime.block_on(pulled(from.as_ref(), leg)).and_then(|brought| bring(&folder, from.url(), brought, now)) {
-            Ok(word) => print(&format!("{}: {word}\n", leg.place))?,
-            Err(why) => {
-                failed = true;
-                eprintln!("ledger: warning: {}: {}", leg.place, escape::sentence(&why));
-            }
+        let result = runtime.block_on(pulled(from.as_ref(), leg)).and_then(|pulled| bring(&folder, from.url(), pulled, now));
+        match &result {
+            Ok(word) if !args.json => print(&format!("{}: {word}\n", leg.place))?,
+            Ok(_) => {}
+            Err(why) => say!("ledger: warning: {}: {}", leg.place, escape::sentence(why)),
         }
+        let (ok, word, error) = match result {
+            Ok(word) => (true, Some(word), None),
+            Err(why) => (false, None, Some(why)),
+        };
+        told.push(Told { place: leg.place.clone(), ok, word, error });
     }
-    Ok(i32::from(failed))
+    if args.json {
+        let document = serde_json::json!({ "v": 1, "into": args.into.display().to_string(), "legs": told });
+        print(&format!("{document:#}\n"))?;
+    }
+    Ok(i32::from(told.iter().any(|leg| !leg.ok)))
+}
+
+/// What came of one epoch of one leg.
+#[derive(Debug, Serialize)]
+struct Told {
+    place: String,
+    ok: bool,
+    /// How many events are where, in words.
+    word: Option<String>,
+    /// What is missing, in words.
+    error: Option<String>,
 }
 
 /// What a sink gives of one epoch.

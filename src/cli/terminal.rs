@@ -1,5 +1,6 @@
 //! How text looks where it goes: colour, width and glyphs, out of the flags, the environment and what stands behind a stream.
 
+use std::ffi::OsString;
 use std::io::IsTerminal as _;
 
 use clap::ValueEnum;
@@ -20,6 +21,19 @@ pub struct Terminal {
     pub stdout: Style,
     pub stderr: Style,
     pub stdout_is_terminal: bool,
+}
+
+/// What `--color` says on a command line that may be wrong otherwise. Behind `--` it is somebody else's.
+pub fn asked_for(arguments: impl IntoIterator<Item = OsString>) -> ColorArg {
+    let words = arguments.into_iter().map(|word| word.to_string_lossy().into_owned()).take_while(|word| word != "--");
+    let words: Vec<String> = words.collect();
+    let value = |at: usize, word: &str| match word.strip_prefix("--color") {
+        Some("") => words.get(at + 1).cloned(),
+        Some(rest) => rest.strip_prefix('=').map(str::to_owned),
+        None => None,
+    };
+    let values = words.iter().enumerate().filter_map(|(at, word)| value(at, word));
+    values.filter_map(|value| ColorArg::from_str(&value, false).ok()).next_back().unwrap_or(ColorArg::Auto)
 }
 
 impl Terminal {
@@ -63,6 +77,20 @@ fn width(env: &Environment, is_terminal: bool) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_flag_is_found_on_a_command_line_that_is_wrong() {
+        let table: &[(&[&str], ColorArg)] = &[
+            (&["ledger", "--color", "always", "nosuch"], ColorArg::Always),
+            (&["ledger", "run", "--color=never", "--help"], ColorArg::Never),
+            (&["ledger", "run", "a", "--", "x", "--color", "always"], ColorArg::Auto),
+            (&["ledger", "--color"], ColorArg::Auto),
+            (&["ledger", "--colors=always", "--color=pink"], ColorArg::Auto),
+        ];
+        for (words, expect) in table {
+            assert_eq!(asked_for(words.iter().map(OsString::from)), *expect, "{words:?}");
+        }
+    }
 
     #[test]
     fn the_flag_beats_no_color_and_no_color_beats_force() {

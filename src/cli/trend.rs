@@ -87,7 +87,7 @@ fn judged<'a>(args: &TrendArgs, summary: &'a Summary) -> Vec<&'a LegRow> {
         .collect();
     legs.sort_by_key(|leg| std::cmp::Reverse(leg.started_at.or(leg.ended_at)));
     if legs.len() > args.legs {
-        eprintln!("ledger: {} legs match; the newest {} are judged (--legs)", legs.len(), args.legs);
+        say!("ledger: {} legs match; the newest {} are judged (--legs)", legs.len(), args.legs);
         legs.truncate(args.legs);
     }
     legs

@@ -46,7 +46,7 @@ pub fn run(args: &VerifyArgs, world: &World) -> Result<i32, Failure> {
         for one in &checked {
             let why = one.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             print(&format!("{}: {}, {} events{why}\n", one.source, one.verdict, one.last_seq))?;
-            one.notes.iter().for_each(|note| eprintln!("ledger: note: {}: {note}", one.source));
+            one.notes.iter().for_each(|note| say!("ledger: note: {}: {note}", one.source));
         }
     }
     Ok(checked.iter().map(|one| exit_code(one.verdict)).max().unwrap_or(0))

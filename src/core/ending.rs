@@ -37,6 +37,8 @@ pub struct LoopState {
     pub budget_spent: bool,
     pub failed_fast: bool,
     pub files_failed: u32,
+    /// A file was ended by the signal.
+    pub cut_short: bool,
     /// Every planned file had its turn, in every round.
     pub all_had_their_turn: bool,
 }
@@ -47,27 +49,32 @@ impl LoopState {
         self.ledger_failed || self.dirty || self.signal.is_some() || self.budget_spent || self.failed_fast
     }
 
+    /// The signal that ended the loop. One that came when every file had had its turn ended nothing.
+    fn ended_by(&self) -> Option<EndSignal> {
+        self.signal.filter(|_| !self.all_had_their_turn)
+    }
+
     /// When several hold: 5, 3, signal, 4, 1.
     pub fn exit_code(&self) -> i32 {
-        match () {
-            () if self.ledger_failed => 5,
-            () if self.dirty => 3,
-            () if self.signal.is_some() => self.signal.map_or(0, EndSignal::exit_code),
-            () if self.budget_spent => 4,
-            () if self.files_failed > 0 => 1,
-            () => 0,
+        match self.ended_by() {
+            _ if self.ledger_failed => 5,
+            _ if self.dirty => 3,
+            Some(signal) => signal.exit_code(),
+            None if self.budget_spent => 4,
+            None if self.files_failed > 0 => 1,
+            None => 0,
         }
     }
 
     pub fn cancelled(&self) -> bool {
-        !self.ledger_failed && !self.dirty && self.signal.is_some()
+        !self.ledger_failed && !self.dirty && self.ended_by().is_some()
     }
 
     pub fn stopped_by(&self) -> Option<StoppedBy> {
         match () {
             () if self.ledger_failed => Some(StoppedBy::Ledger),
             () if self.dirty => Some(StoppedBy::Dirty),
-            () if self.signal.is_some() => None,
+            () if self.ended_by().is_some() => None,
             () if self.budget_spent => Some(StoppedBy::Budget),
             () if self.failed_fast && !self.all_had_their_turn => Some(StoppedBy::FailFast),
             () => None,
@@ -76,7 +83,7 @@ impl LoopState {
 
     /// True also when a test failed: what a cache owner needs. False whenever the loop stopped early, or may have been poisoned.
     pub fn loop_finished(&self) -> bool {
-        self.all_had_their_turn && self.stopped_by().is_none() && self.signal.is_none()
+        self.all_had_their_turn && self.stopped_by().is_none()
     }
 
     pub fn conclusion(&self) -> Conclusion {
@@ -96,6 +103,7 @@ mod tests {
     #[test]
     fn the_order_of_exit_codes() {
         let done = LoopState { all_had_their_turn: true, ..LoopState::default() };
+        let begun = LoopState::default();
         let failed = LoopState { files_failed: 1, ..done };
         let int = Some(EndSignal::Int);
         let table = [
@@ -119,7 +127,7 @@ mod tests {
             ),
             (
                 "signal and budget",
-                LoopState { signal: int, budget_spent: true, ..failed },
+                LoopState { signal: int, budget_spent: true, files_failed: 1, ..begun },
                 130,
                 None,
                 false,
@@ -158,8 +166,10 @@ mod tests {
                 Conclusion::Fail,
             ),
             ("fail-fast at the last file", LoopState { failed_fast: true, ..failed }, 1, None, true, Conclusion::Fail),
-            ("HUP", LoopState { signal: Some(EndSignal::Hup), ..done }, 129, None, false, Conclusion::Incomplete),
-            ("TERM", LoopState { signal: Some(EndSignal::Term), ..done }, 143, None, false, Conclusion::Incomplete),
+            ("HUP", LoopState { signal: Some(EndSignal::Hup), ..begun }, 129, None, false, Conclusion::Incomplete),
+            ("TERM", LoopState { signal: Some(EndSignal::Term), ..begun }, 143, None, false, Conclusion::Incomplete),
+            ("TERM after the last file", LoopState { signal: Some(EndSignal::Term), ..done }, 0, None, true, Conclusion::Pass),
+            ("TERM after the last, and one failed", LoopState { signal: int, ..failed }, 1, None, true, Conclusion::Fail),
         ];
         for (what, state, code, stopped_by, finished, conclusion) in table {
             assert_eq!(state.exit_code(), code, "{what}");

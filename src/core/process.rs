@@ -50,6 +50,15 @@ impl Fate {
     }
 }
 
+/// What a system means that answers "try again" to whoever asks for a process or a thread.
+pub const NO_MORE_PROCESSES: &str =
+    "no more processes and threads may be started here; raise the limit ('ulimit -u', or the pids limit of the container)";
+
+/// As much of a figure as was measured: evidence with fifteen digits claims what nobody knows.
+pub fn thousandths(figure: f64) -> f64 {
+    (figure * 1000.0).round() / 1000.0
+}
+
 /// A process that outlived the file that started it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Leftover {
@@ -120,6 +129,19 @@ pub struct TreeUse {
     pub write_mib: Option<f64>,
     /// `cgroup`, `job`, `rusage` or `sampled`.
     pub source: Option<String>,
+}
+
+impl TreeUse {
+    #[must_use]
+    pub fn rounded(self) -> Self {
+        Self {
+            cpu_s: self.cpu_s.map(thousandths),
+            mem_peak_mib: self.mem_peak_mib.map(thousandths),
+            read_mib: self.read_mib.map(thousandths),
+            write_mib: self.write_mib.map(thousandths),
+            ..self
+        }
+    }
 }
 
 /// How a leader ended. Status and signal are two fields: 137 is not signal 9.

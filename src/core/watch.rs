@@ -345,7 +345,7 @@ impl Watch {
             effects.push(Effect::Record(Box::new(Body::LeftoverFound(found))));
         }
         self.swept = Some(swept);
-        self.used = Some(used);
+        self.used = Some(used.rounded());
         self.phase = Phase::Draining;
         effects.push(Effect::Drain);
     }

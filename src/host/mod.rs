@@ -16,6 +16,7 @@ pub mod identity;
 #[cfg(windows)]
 pub mod job;
 pub mod keyboard;
+pub mod outflow;
 pub mod owner;
 pub mod process;
 pub mod reap;

@@ -30,12 +30,10 @@ pub fn render(summary: &Summary, room: usize) -> String {
         rows_left = legs.len() - shown;
         page.add("\n");
     }
-    let worth_a_fold = |leg: &&&LegRow| {
-        Verdict::of(leg) != Verdict::Pass
-            || has_failed(leg)
-            || !words::leg_leftovers(leg).is_empty()
-            || !words::leg_unsent(leg).is_empty()
+    let is_worth_telling = |leg: &LegRow| {
+        !words::leg_leftovers(leg).is_empty() || !words::leg_unproved(leg).is_empty() || !words::leg_unsent(leg).is_empty()
     };
+    let worth_a_fold = |leg: &&&LegRow| Verdict::of(leg) != Verdict::Pass || has_failed(leg) || is_worth_telling(leg);
     let folds: Vec<&&LegRow> = legs.iter().filter(worth_a_fold).collect();
     let shown = folds.iter().take_while(|leg| page.add(&leg_fold(leg))).count();
     let warnings = summary.warnings.iter().take_while(|warning| page.add(&format!("> {}\n\n", markdown(warning)))).count();
@@ -114,6 +112,7 @@ fn leg_fold(leg: &LegRow) -> String {
     for (file, process) in words::leg_leftovers(leg).into_iter().take(FILES_SHOWN) {
         facts.push(format!("leftover of {}: {}", escape::name(&file.file), words::leftover(process)));
     }
+    facts.extend(words::leg_unproved(leg).into_iter().take(FILES_SHOWN));
     for other in leg.attempts.iter().take(OUTPUTS_SHOWN) {
         facts.push(format!("attempt {} ended {}: {}", other.attempt, other.terminal, other.why));
     }

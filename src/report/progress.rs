@@ -2,7 +2,7 @@
 
 use crate::core::event::PlannedFile;
 use crate::core::moment::Secs;
-use crate::core::outcome::Outcome;
+use crate::core::outcome::{Cleanup, Outcome};
 use crate::core::sample::HostSample;
 use crate::report::escape;
 use crate::report::style::{Ink, Style};
@@ -10,7 +10,7 @@ use crate::report::style::{Ink, Style};
 /// What is left of the plan, from the medians of earlier passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Eta {
-    /// Nothing is left.
+    /// No file is left to run.
     Done,
     /// Every file that is left has a history.
     Left(Secs),
@@ -46,7 +46,7 @@ impl Eta {
 
     pub fn words(self) -> String {
         match self {
-            Eta::Done => "nothing left".to_owned(),
+            Eta::Done => "the last file".to_owned(),
             Eta::Left(left) => format!("about {left} left"),
             Eta::AtLeast(left, 1) => format!("about {left} left and 1 file without history"),
             Eta::AtLeast(left, files) => format!("about {left} left and {files} files without history"),
@@ -66,6 +66,8 @@ pub struct Progress<'a> {
     pub file: &'a str,
     /// `None` while it runs.
     pub outcome: Option<&'a Outcome>,
+    /// What the sweep came to; `None` before it.
+    pub cleanup: Option<Cleanup>,
     pub elapsed: Option<Secs>,
     pub cap: Option<Secs>,
     pub eta: Eta,
@@ -88,6 +90,11 @@ pub fn line(progress: &Progress<'_>, style: Style) -> String {
         escape::name(progress.file),
         spent(progress)
     )];
+    match progress.cleanup {
+        Some(Cleanup::Dirty) => parts.push(style.paint(Ink::Bad, "something of it is still alive")),
+        Some(Cleanup::Unknown) => parts.push(style.paint(Ink::Missing, "whether anything of it is left is unknown")),
+        Some(Cleanup::Clean) | None => {}
+    }
     parts.push(progress.eta.words());
     parts.extend(host(progress.sample));
     style.glyphs(&format!("ledger: {}\n", parts.join(", ")))
@@ -132,7 +139,7 @@ mod tests {
         let check = |left: &[Option<u64>], spent: Option<u64>, expect: &str| {
             assert_eq!(Eta::of(&planned(left), spent.map(Secs::from_secs)).words(), expect);
         };
-        check(&[], None, "nothing left");
+        check(&[], None, "the last file");
         check(&[Some(30), Some(60)], None, "about 1m30s left");
         check(&[Some(30), Some(60)], Some(10), "about 1m20s left");
         check(&[Some(30), Some(60)], Some(99), "about 1m00s left");
@@ -148,6 +155,7 @@ mod tests {
             planned: Some(12),
             file: "test/a\n::error::b.ts",
             outcome: Some(&Outcome::Pass),
+            cleanup: Some(Cleanup::Clean),
             elapsed: Some(Secs::from_millis(33_412)),
             cap: Some(Secs::from_secs(300)),
             eta: Eta::Left(Secs::from_secs(750)),
@@ -157,6 +165,13 @@ mod tests {
             line(&progress, Style::PLAIN),
             "ledger: [3/12] pass test/a\\n::error::b.ts 33.4 s of 5m00s, about 12m30s left, 9000 MiB free, 1 VM\n"
         );
+        for (cleanup, words) in
+            [(Cleanup::Dirty, "something of it is still alive"), (Cleanup::Unknown, "whether anything of it is left is unknown")]
+        {
+            progress.cleanup = Some(cleanup);
+            assert!(line(&progress, Style::PLAIN).contains(&format!(" of 5m00s, {words}, about")), "{cleanup:?}");
+        }
+        progress.cleanup = None;
         progress.outcome = None;
         progress.planned = None;
         progress.cap = None;

@@ -31,6 +31,7 @@ pub fn render(summary: &Summary, style: Style) -> String {
         out.push_str(&leg_section(leg, style));
     }
     out.push_str(&leftovers_section(&legs, style));
+    out.push_str(&unproved_section(&legs, style));
     out.push_str(&unsent_section(&legs, style));
     if !summary.warnings.is_empty() {
         out.push_str("\nwarnings:\n");
@@ -149,6 +150,26 @@ fn leftovers_section(legs: &[&LegRow], style: Style) -> String {
     for (leg, file, process) in found.iter().take(LEFTOVERS_SHOWN) {
         let text = format!("{}, {}: {}", words::leg_title(leg), escape::name(&file.file), words::leftover(process));
         out.push_str(&bullet(&text, style));
+    }
+    if found.len() > LEFTOVERS_SHOWN {
+        out.push_str(&bullet(&format!("and {} more", found.len() - LEFTOVERS_SHOWN), style));
+    }
+    out
+}
+
+/// Also of legs that passed: something of theirs may be alive.
+fn unproved_section(legs: &[&LegRow], style: Style) -> String {
+    let of_leg = |leg: &&LegRow| {
+        let title = words::leg_title(leg);
+        words::leg_unproved(leg).into_iter().map(|file| format!("{title}, {file}")).collect::<Vec<_>>()
+    };
+    let found: Vec<String> = legs.iter().flat_map(of_leg).collect();
+    if found.is_empty() {
+        return String::new();
+    }
+    let mut out = "\nnot proved to be gone:\n".to_owned();
+    for text in found.iter().take(LEFTOVERS_SHOWN) {
+        out.push_str(&bullet(text, style));
     }
     if found.len() > LEFTOVERS_SHOWN {
         out.push_str(&bullet(&format!("and {} more", found.len() - LEFTOVERS_SHOWN), style));

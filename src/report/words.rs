@@ -152,7 +152,7 @@ pub fn file_notes(file: &FileRow) -> Vec<String> {
     }
     if file.cleanup_verified == Some(false) {
         notes.push("cleanup failed: something of it is still alive".to_owned());
-    } else if file.cleanup_verified.is_none() && file.reported() && file.containment.is_some() {
+    } else if is_unproved(file) {
         notes.push("cleanup could not be proved".to_owned());
     }
     if !file.leftovers.is_empty() {
@@ -206,6 +206,21 @@ pub fn leg_facts(row: &LegRow) -> Vec<String> {
 /// Leftovers of every file of a leg with the file that left them.
 pub fn leg_leftovers(row: &LegRow) -> Vec<(&FileRow, &Leftover)> {
     row.files.iter().flat_map(|file| file.leftovers.iter().map(move |process| (file, process))).collect()
+}
+
+/// Whether a sweep could not tell if anything of the file is left.
+pub fn is_unproved(file: &FileRow) -> bool {
+    file.cleanup_verified.is_none() && file.reported() && file.containment.is_some()
+}
+
+/// Files of a leg whose sweep proved nothing, each with what is known of why.
+pub fn leg_unproved(row: &LegRow) -> Vec<String> {
+    let told = |file: &FileRow| {
+        let why: Vec<String> = file.notes.iter().map(|note| escape::sentence(note)).collect();
+        let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join("; ")) };
+        format!("{}: cleanup could not be proved{why}", file_title(file))
+    };
+    row.files.iter().filter(|file| is_unproved(file)).map(told).collect()
 }
 
 /// Sinks that did not get everything.

@@ -1,13 +1,12 @@
 //! What people and the CI service are told while a leg runs. Decides nothing; the words come from `report`.
 
-use std::io::Write as _;
-
 use super::console::Console;
 use super::plan::{Plan, Planned};
 use super::session::Session;
-use crate::core::event::{Body, SinkDegraded};
-use crate::core::ids::FilePath;
+use crate::core::event::{Body, PlannedFile, SinkDegraded};
+use crate::core::ids::{FilePath, LegId};
 use crate::core::moment::{Moment, Secs};
+use crate::core::outcome::Cleanup;
 use crate::core::row::FileRow;
 use crate::core::sample::HostSample;
 use crate::core::watch::Watch;
@@ -22,18 +21,17 @@ use crate::settings::{ActionsFiles, RunSettings};
 /// Lines beside the output of files: they go to logs as often as to terminals.
 const PLAIN: Style = Style { width: 0, colour: Colour::Off, glyphs: Glyphs::Unicode };
 
-/// `--dry-run`.
-pub fn print_plan(settings: &RunSettings, plan: &Plan) {
-    let mut out = std::io::stdout().lock();
+/// `--dry-run`: what would run, a line each.
+pub fn plan(settings: &RunSettings, plan: &Plan) -> String {
+    let mut out = String::new();
     let mut line = |text: String| {
-        // A reader that has gone away wants no more of it.
-        let _ = writeln!(out, "{}", crate::report::escape::message(&text));
+        out.push_str(&crate::report::escape::message(&text));
+        out.push('\n');
     };
-    let leg = plan.resumed.as_ref().map_or(&settings.identity.leg, |resumed| &resumed.leg);
+    let leg = leg_of(settings, plan);
     let carried = plan.resumed.as_ref().map_or(String::new(), |resumed| format!(", {} on record already", resumed.carried.len()));
     line(format!("{leg} ({} files{carried}, {})", plan.files.len(), settings.scope.as_str()));
-    let rounds = plan.total.map_or(1, |total| total / u32::try_from(plan.files.len()).unwrap_or(u32::MAX).max(1));
-    for file in plan.files.iter().filter(|file| (1..=rounds).any(|round| !plan.is_done(file.index, round))) {
+    for file in due(plan) {
         let cap = match &file.choice {
             Some(choice) => format!("cap {} ({})", choice.cap, choice.basis),
             None => "no cap".to_owned(),
@@ -43,6 +41,30 @@ pub fn print_plan(settings: &RunSettings, plan: &Plan) {
     if let Some(deadline) = settings.deadline {
         line(format!("deadline {deadline}, reserve {}, min-viable {}", settings.reserve, settings.min_viable));
     }
+    out
+}
+
+/// `--dry-run --json`: the same as one document, its files as `run-started` records them.
+pub fn plan_document(settings: &RunSettings, plan: &Plan) -> String {
+    let leg = leg_of(settings, plan);
+    let files: Vec<PlannedFile> = due(plan).map(Planned::event).collect();
+    let document = serde_json::json!({
+        "v": 1, "run_id": leg.run_id, "attempt": leg.attempt, "platform": leg.platform, "target": leg.target, "shard": leg.shard,
+        "scope": settings.scope, "files_planned": plan.total, "files": files,
+        "on_record": plan.resumed.as_ref().map_or(0, |resumed| resumed.carried.len()), "deadline": settings.deadline,
+        "reserve_s": settings.reserve, "min_viable_s": settings.min_viable, "warnings": plan.warnings,
+    });
+    format!("{document:#}\n")
+}
+
+fn leg_of<'a>(settings: &'a RunSettings, plan: &'a Plan) -> &'a LegId {
+    plan.resumed.as_ref().map_or(&settings.identity.leg, |resumed| &resumed.leg)
+}
+
+/// The files that are not on record already in every round.
+fn due(plan: &Plan) -> impl Iterator<Item = &Planned> {
+    let rounds = plan.total.map_or(1, |total| total / u32::try_from(plan.files.len()).unwrap_or(u32::MAX).max(1));
+    plan.files.iter().filter(move |file| (1..=rounds).any(|round| !plan.is_done(file.index, round)))
 }
 
 pub fn begin(console: &Console, settings: &RunSettings, plan: &Plan, recovered: &[String]) {
@@ -114,6 +136,12 @@ pub async fn file_ended(session: &Session, planned: &Planned, record: &Body, sam
             ));
         }
     }
+    if finished.cleanup == Cleanup::Unknown {
+        let why: Vec<String> = finished.notes.iter().map(|note| crate::report::escape::sentence(note)).collect();
+        let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join("; ")) };
+        let text = format!("whether anything of '{}' is left could not be proved{why}; the next file may meet it", planned.path);
+        session.console.say(warning(&text, session.settings.actions.is_some()));
+    }
     let position = usize::try_from(planned.index).unwrap_or(usize::MAX);
     let plan = session.plan.events();
     let line = progress::line(
@@ -122,6 +150,7 @@ pub async fn file_ended(session: &Session, planned: &Planned, record: &Body, sam
             planned: session.plan.total,
             file: planned.path.text(),
             outcome: row.outcome.as_ref(),
+            cleanup: Some(finished.cleanup),
             elapsed: row.duration_s,
             cap: row.cap_s,
             eta: Eta::of(plan.get(position..).unwrap_or_default(), None),

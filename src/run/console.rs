@@ -1,13 +1,18 @@
 //! ledger's own stdout and stderr: one thread that writes what files print, byte for byte, and what ledger says beside it.
 //!
 //! A reader that is slow holds back the file that prints, never the loop; a reader that has gone away costs the output and nothing
-//! else. It must not decide what is said.
+//! else. A stream that cannot be written, or that nobody reads once ledger wants to end, is given up with one warning on the other. It
+//! must not decide what is said.
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::host::clock;
+use crate::host::outflow::Outflow;
 use crate::report::escape;
 use crate::report::live::Bar;
 
@@ -15,6 +20,12 @@ use crate::report::live::Bar;
 const QUEUE: usize = 16;
 /// How long a line of ledger's own waits for a reader that stands still.
 const READER: Duration = Duration::from_secs(2);
+/// How often a stream that nobody reads is asked whether it should be given up.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a reader may stand still once everything has run: long enough for one that was held up, and no run hangs on it.
+pub const AT_THE_END: Duration = Duration::from_secs(10);
+/// The same where somebody wants ledger to end.
+pub const IN_A_HURRY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
@@ -36,18 +47,31 @@ enum Message {
 #[derive(Clone)]
 pub struct Console {
     queue: mpsc::Sender<Message>,
+    patience: Arc<Patience>,
+    /// A line of ledger's own found no room in time; the next ones do not wait again.
+    stands_still: Arc<AtomicBool>,
     has_bar: bool,
 }
 
 impl Console {
-    /// `bar` asks for a bar where stderr is a terminal.
-    pub fn start(bar: bool) -> io::Result<Self> {
+    /// `bar` asks for a bar where stderr is a terminal. `kept` says where the output is that cannot be shown.
+    pub fn start(bar: bool, kept: String) -> io::Result<Self> {
         let (queue, messages) = mpsc::channel(QUEUE);
         let has_bar = bar && io::stderr().is_terminal();
-        std::thread::Builder::new()
-            .name("ledger-console".to_owned())
-            .spawn(move || Writer { out: Sink::new(io::stdout()), err: Sink::new(io::stderr()), bar: None }.serve(messages))?;
-        Ok(Self { queue, has_bar })
+        let patience = Arc::new(Patience::default());
+        let writer = Writer {
+            out: Sink::new(Outflow::stdout(), Arc::clone(&patience)),
+            err: Sink::new(Outflow::stderr(), Arc::clone(&patience)),
+            bar: None,
+            kept,
+        };
+        std::thread::Builder::new().name("ledger-console".to_owned()).spawn(move || writer.serve(messages))?;
+        Ok(Self { queue, patience, stands_still: Arc::default(), has_bar })
+    }
+
+    /// From now on a stream is given up whose reader stands still for this long. Until this is said, only the file that prints waits.
+    pub fn give_up_after(&self, standstill: Duration) {
+        self.patience.end_after(standstill);
     }
 
     /// Bytes of a file, unchanged. Waits while the reader is slow.
@@ -57,8 +81,9 @@ impl Console {
 
     /// A workflow command or a result on stdout. A reader that stands still loses it: the loop goes on.
     pub async fn out(&self, line: String) {
-        let sent = self.queue.send_timeout(Message::Line(Stream::Stdout, line), READER);
-        let _ = sent.await;
+        let wait = if self.stands_still.load(Ordering::Relaxed) { Duration::ZERO } else { READER };
+        let sent = self.queue.send_timeout(Message::Line(Stream::Stdout, line), wait).await;
+        self.stands_still.store(sent.is_err(), Ordering::Relaxed);
     }
 
     /// Status and warnings on stderr. Never waits: a line that finds no room is lost, as the output itself would be.
@@ -99,10 +124,40 @@ impl Console {
     }
 }
 
+/// How long a reader may stand still.
+#[derive(Debug)]
+struct Patience {
+    /// On the steady clock: since when there is a limit.
+    since_ms: AtomicU64,
+    limit_ms: AtomicU64,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { since_ms: AtomicU64::new(0), limit_ms: AtomicU64::new(u64::MAX) }
+    }
+}
+
+impl Patience {
+    fn end_after(&self, standstill: Duration) {
+        let limit = u64::try_from(standstill.as_millis()).unwrap_or(u64::MAX);
+        self.since_ms.store(clock::now().mono_ms, Ordering::Relaxed);
+        self.limit_ms.fetch_min(limit, Ordering::Release);
+    }
+
+    /// Whether a reader that has stood still since then has had its time.
+    fn is_over(&self, still_since_ms: u64) -> bool {
+        let limit = self.limit_ms.load(Ordering::Acquire);
+        let since = still_since_ms.max(self.since_ms.load(Ordering::Relaxed));
+        limit != u64::MAX && clock::now().mono_ms.saturating_sub(since) >= limit
+    }
+}
+
 struct Writer {
-    out: Sink<io::Stdout>,
-    err: Sink<io::Stderr>,
+    out: Sink,
+    err: Sink,
     bar: Option<crate::report::live::Drawn>,
+    kept: String,
 }
 
 impl Writer {
@@ -135,18 +190,32 @@ impl Writer {
     }
 
     fn write(&mut self, stream: Stream, bytes: &[u8]) {
-        match stream {
+        let written = match stream {
             Stream::Stdout => self.out.write(bytes),
             Stream::Stderr => self.err.write(bytes),
+        };
+        // What goes wrong with stderr has nowhere to be said: stdout is for data.
+        if let (Stream::Stdout, Err(trouble)) = (stream, written) {
+            let why = match trouble {
+                // It wanted no more of it.
+                Trouble::Gone => return,
+                Trouble::StandsStill => "nobody reads stdout".to_owned(),
+                Trouble::Failed(error) => format!("stdout cannot be written: {error}"),
+            };
+            self.begin_line(Stream::Stderr);
+            let text = format!("ledger: warning: {why}; the rest of the output is not shown; {}", self.kept);
+            self.write(Stream::Stderr, format!("{}\n", inert(text)).as_bytes());
         }
     }
 
     /// One newline is added where a line of ours would follow an unfinished line of a file.
     fn begin_line(&mut self, stream: Stream) {
-        match stream {
-            Stream::Stdout if !self.out.at_line_start => self.out.write(b"\n"),
-            Stream::Stderr if !self.err.at_line_start => self.err.write(b"\n"),
-            _ => {}
+        let at_line_start = match stream {
+            Stream::Stdout => self.out.at_line_start,
+            Stream::Stderr => self.err.at_line_start,
+        };
+        if !at_line_start {
+            self.write(stream, b"\n");
         }
     }
 
@@ -169,22 +238,51 @@ fn inert(line: String) -> String {
     if line.starts_with("::") { line } else { escape::message(&line) }
 }
 
-struct Sink<W> {
-    inner: W,
-    closed: bool,
+/// Why a stream was given up.
+enum Trouble {
+    Gone,
+    StandsStill,
+    Failed(io::Error),
+}
+
+struct Sink {
+    flow: Outflow,
+    patience: Arc<Patience>,
+    given_up: bool,
     at_line_start: bool,
 }
 
-impl<W: Write> Sink<W> {
-    fn new(inner: W) -> Self {
-        Self { inner, closed: false, at_line_start: true }
+impl Sink {
+    fn new(flow: Outflow, patience: Arc<Patience>) -> Self {
+        Self { flow, patience, given_up: false, at_line_start: true }
     }
 
-    fn write(&mut self, bytes: &[u8]) {
-        let Some(last) = bytes.last() else { return };
+    /// Waits for a reader that is slow. Trouble is told once; after that everything is dropped.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        let Some(last) = bytes.last() else { return Ok(()) };
         self.at_line_start = *last == b'\n';
-        if !self.closed && self.inner.write_all(bytes).and_then(|()| self.inner.flush()).is_err() {
-            self.closed = true;
+        if self.given_up {
+            return Ok(());
         }
+        let all = self.put_all(bytes);
+        self.given_up = all.is_err();
+        all
+    }
+
+    fn put_all(&mut self, mut rest: &[u8]) -> Result<(), Trouble> {
+        let mut moved_ms = clock::now().mono_ms;
+        while !rest.is_empty() {
+            match self.flow.put(rest, LOOK) {
+                Ok(0) if self.patience.is_over(moved_ms) => return Err(Trouble::StandsStill),
+                Ok(0) => {}
+                Ok(count) => {
+                    rest = &rest[count..];
+                    moved_ms = clock::now().mono_ms;
+                }
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(Trouble::Gone),
+                Err(error) => return Err(Trouble::Failed(error)),
+            }
+        }
+        Ok(())
     }
 }

@@ -12,10 +12,10 @@ use crate::core::outcome::{Cleanup, Outcome};
 use crate::core::process::{Swept, TreeUse};
 use crate::core::stop::StopOrder;
 use crate::core::watch::{Bounds, Effect, Input, Printed, Watch};
-use crate::host::clock;
 use crate::host::owner::{Owner, Report, SpawnSpec};
 use crate::host::sampler::Watched;
 use crate::host::signals::Signal;
+use crate::host::{clock, process};
 
 /// What became of a file. Its record is not written yet: it travels with what follows it.
 pub struct Ended {
@@ -36,6 +36,7 @@ pub async fn run(session: &mut Session, mut owner: Owner, bounds: Bounds, spec: 
     let mut queue = std::collections::VecDeque::new();
     // Taken before the file can start: whatever holds ledger up from here on is the file's time and never less.
     let began = clock::now();
+    let taken_before = process::host_oom_kills();
     pending.output = Some(attach(session, &mut owner, log));
     let program = PathBuf::from(spec.program.clone());
     owner.start(spec);
@@ -54,6 +55,10 @@ pub async fn run(session: &mut Session, mut owner: Owner, bounds: Bounds, spec: 
         let input = match input {
             Input::SpawnFailed { text } => {
                 Input::SpawnFailed { text: not_started(&program, !session.settings.command.is_empty(), &text) }
+            }
+            Input::Drained(mut printed) => {
+                printed.notes.extend(taken_for_memory(taken_before, process::host_oom_kills()));
+                Input::Drained(printed)
             }
             input => input,
         };
@@ -92,6 +97,14 @@ pub async fn run(session: &mut Session, mut owner: Owner, bounds: Bounds, spec: 
         }
         session.show(&watch, now, pending.output.as_ref());
     }
+}
+
+/// What the host's count says of a kill that no status shows: a shell whose child the kernel took may end with any status. It may have been
+/// another's, so it is a note and no outcome.
+fn taken_for_memory(before: Option<u64>, after: Option<u64>) -> Option<String> {
+    let taken = after?.checked_sub(before?).filter(|taken| *taken > 0)?;
+    let processes = if taken == 1 { "a process".to_owned() } else { format!("{taken} processes") };
+    Some(format!("the kernel killed {processes} of this host for want of memory while this file ran"))
 }
 
 /// What could not be started, and what to do about it. `commanded` says that a COMMAND was given.
@@ -216,5 +229,26 @@ async fn finished<T>(task: &mut Option<tokio::task::JoinHandle<T>>) -> Option<T>
     match task {
         Some(task) => task.await.ok(),
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kill_for_memory_is_noted_where_the_host_counted_one() {
+        let table = [
+            (None, Some(3), None),
+            (Some(3), None, None),
+            (Some(3), Some(3), None),
+            (Some(3), Some(4), Some("killed a process of")),
+            (Some(3), Some(5), Some("killed 2 processes of")),
+        ];
+        for (before, after, expect) in table {
+            let note = taken_for_memory(before, after);
+            assert_eq!(note.is_some(), expect.is_some(), "{before:?} {after:?}");
+            assert!(expect.is_none_or(|words| note.is_some_and(|note| note.contains(words))), "{before:?} {after:?}");
+        }
     }
 }

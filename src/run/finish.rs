@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use super::console;
 use super::session::Session;
 use crate::core::classify::{self, Facts, Trace, Writer};
 use crate::core::event::{Body, HostSampled, LoopFinished, RunFinished, SampledAt, SinkState};
@@ -17,7 +18,7 @@ use crate::sink::Patience;
 
 /// How long the console may take for its last lines.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How long a reader that stands still may hold the report back.
+/// How long a reader that is slow may hold the report back.
 const READER: Duration = Duration::from_secs(60);
 /// The service refuses a summary over a mebibyte.
 const STEP_SUMMARY_BYTES: usize = 1 << 20;
@@ -33,11 +34,8 @@ pub async fn end(mut session: Session) -> i32 {
     // The last write may be the one that failed.
     let exit_code = session.state.exit_code();
     if let Some(row) = row(&session) {
-        // Everything is recorded. A pager may keep the words waiting for a while, but nothing keeps the process.
-        let patience = if session.state.signal.is_some() { LAST_WORDS } else { READER };
-        let _ = tokio::time::timeout(patience, tell(&session, row)).await;
+        tell(&mut session, row).await;
     }
-    session.console.flush(LAST_WORDS).await;
     let _ = std::fs::remove_file(&session.obituary);
     if let Err(error) = session.book.close().await {
         tracing::warn!(%error, "the ledger was not closed in order");
@@ -56,6 +54,7 @@ async fn settle(session: &mut Session) -> Vec<SinkState> {
                 // The loop's own record is written: a signal now cancels nothing, it only asks to be quick.
                 if let Signal::End(_) = signal {
                     session.in_a_hurry = true;
+                    session.console.give_up_after(console::IN_A_HURRY);
                     settled = Box::pin(session.book.settle(patience(session)));
                 }
             }
@@ -141,26 +140,46 @@ fn row(session: &Session) -> Option<LegRow> {
     Some(row)
 }
 
-async fn tell(session: &Session, row: LegRow) {
+/// Everything is recorded. A pager may keep the words waiting for a while, but nothing keeps the process: a reader that stands still is
+/// given up, and a signal ends the wait.
+async fn tell(session: &mut Session, row: LegRow) {
     let outputs = github::outputs(&row);
     let summary = Summary { v: REPORT_VERSION, generated_at: clock::now().wall, legs: vec![row], warnings: Vec::new() };
-    write_actions_files(session, &summary, outputs).await;
-    let text = table::render(&summary, session.style);
-    for line in text.trim_end().lines() {
-        session.console.say_all(line.to_owned()).await;
+    let mut lines = write_actions_files(session, &summary, outputs);
+    lines.extend(table::render(&summary, session.style).trim_end().lines().map(str::to_owned));
+    let console = session.console.clone();
+    console.give_up_after(console::AT_THE_END);
+    let said = async {
+        for line in lines {
+            console.say_all(line).await;
+        }
+        console.flush(READER).await;
+    };
+    tokio::pin!(said);
+    let patience = |hurry: bool| Box::pin(tokio::time::sleep(if hurry { LAST_WORDS } else { READER }));
+    let mut over = patience(session.in_a_hurry || session.state.signal.is_some());
+    loop {
+        tokio::select! {
+            () = &mut said => return,
+            () = &mut over => return,
+            signal = session.signals.next() => if let Signal::End(_) = signal {
+                console.give_up_after(console::IN_A_HURRY);
+                over = patience(true);
+            }
+        }
     }
 }
 
-/// Before the words for people: what a workflow reads must not wait for whoever reads those.
-async fn write_actions_files(session: &Session, summary: &Summary, outputs: String) {
-    let Some(actions) = &session.settings.actions else { return };
+/// Before the words for people: what a workflow reads must not wait for whoever reads those. The answer is what went wrong.
+fn write_actions_files(session: &Session, summary: &Summary, outputs: String) -> Vec<String> {
+    let Some(actions) = &session.settings.actions else { return Vec::new() };
     let files = [(&actions.output, outputs), (&actions.step_summary, markdown::render(summary, STEP_SUMMARY_BYTES))];
-    for (path, text) in files {
-        let Some(path) = path else { continue };
-        if let Err(error) = append(path, &text) {
-            session.console.say_all(format!("ledger: warning: '{}' cannot be written: {error}", path.display())).await;
-        }
-    }
+    let failed = files.iter().filter_map(|(path, text)| {
+        let path = path.as_ref()?;
+        let error = append(path, text).err()?;
+        Some(format!("ledger: warning: '{}' cannot be written: {error}", path.display()))
+    });
+    failed.collect()
 }
 
 /// Adds to one of the files that the CI service gives a step.

@@ -29,6 +29,7 @@ mod start;
 use std::path::PathBuf;
 
 use crate::core::event::SinkState;
+use crate::core::process::NO_MORE_PROCESSES;
 use crate::host::slots::SlotError;
 use crate::host::{heap, spawn};
 use crate::report::style::Style;
@@ -76,18 +77,28 @@ pub enum RunError {
     Resume(String),
     #[error(transparent)]
     Pool(#[from] SlotError),
-    #[error("{what}: {source}")]
+    #[error("{what}: {source}{}", limit(source))]
     System { what: &'static str, source: std::io::Error },
+}
+
+/// What `--dry-run` prints, and what people should know of it.
+pub struct Rehearsal {
+    pub text: String,
+    pub document: String,
+    pub warnings: Vec<String>,
+}
+
+/// What would run. Nothing is written and nothing started.
+pub fn rehearse(settings: &RunSettings) -> Result<Rehearsal, RunError> {
+    let plan = Plan::make(settings)?;
+    start::check_sinks(settings)?;
+    let (text, document) = (announce::plan(settings, &plan), announce::plan_document(settings, &plan));
+    Ok(Rehearsal { text, document, warnings: plan.warnings })
 }
 
 /// Runs the plan and gives ledger's exit status.
 pub fn execute(settings: RunSettings, style: Style) -> Result<i32, RunError> {
     let plan = Plan::make(&settings)?;
-    if settings.dry_run {
-        start::check_sinks(&settings)?;
-        announce::print_plan(&settings, &plan);
-        return Ok(0);
-    }
     heap::keep_small();
     spawn::descriptors_left(DESCRIPTORS).map_err(RunError::Descriptors)?;
     let runtime = sink::runtime::with_threads(BLOCKING_THREADS);
@@ -100,6 +111,10 @@ pub fn execute(settings: RunSettings, style: Style) -> Result<i32, RunError> {
         admission::leave(&mut session, slot).await;
         Ok(finish::end(session).await)
     })
+}
+
+fn limit(error: &std::io::Error) -> String {
+    if error.kind() == std::io::ErrorKind::WouldBlock { format!(": {NO_MORE_PROCESSES}") } else { String::new() }
 }
 
 fn silent_sinks(sinks: &[SinkState]) -> String {

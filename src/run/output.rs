@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::console::{Console, Stream};
@@ -20,13 +21,16 @@ use crate::core::watch::Printed;
 
 /// How much is read at once.
 const PIECE: usize = 64 * 1024;
-/// How long the pipes of an ended tree may still be held (DESIGN §5).
-const DRAIN: Duration = Duration::from_secs(2);
+/// How long the pipes of an ended tree may still be held (DESIGN §5), the second part without whoever reads ledger's own output.
+const DRAIN: Duration = Duration::from_millis(1_500);
+const DRAIN_UNSHOWN: Duration = Duration::from_millis(500);
 
 /// Reading the output of one file.
 pub struct Output {
     shared: Arc<Mutex<Shared>>,
     pumps: Vec<JoinHandle<()>>,
+    /// Whether what is read is shown too.
+    shown: watch::Sender<bool>,
 }
 
 /// What is looked for in the output.
@@ -45,6 +49,8 @@ struct Shared {
     evidence_of_tests: Option<bool>,
     /// Pumps that wait for whoever reads ledger's own output.
     held_back: usize,
+    /// Bytes that are in the log and were not shown.
+    unshown: usize,
 }
 
 impl Output {
@@ -59,8 +65,9 @@ impl Output {
             rule: None,
             evidence_of_tests: wanted.min_evidence.as_ref().map(|_| false),
             held_back: 0,
+            unshown: 0,
         };
-        Self { shared: Arc::new(Mutex::new(shared)), pumps: Vec::new() }
+        Self { shared: Arc::new(Mutex::new(shared)), pumps: Vec::new(), shown: watch::Sender::new(true) }
     }
 
     /// Begins to read one of the file's streams.
@@ -70,6 +77,7 @@ impl Output {
             lines: LineScanner::default(),
             rules: wanted.classify.matcher(),
             evidence: wanted.min_evidence.as_ref().map(Rules::matcher),
+            shown: self.shown.subscribe(),
         };
         self.pumps.push(tokio::spawn(pump.run(stream, pipe, console)));
     }
@@ -83,19 +91,22 @@ impl Output {
 
     /// Reads what is left, bounded, and gives the whole account.
     pub async fn drain(mut self) -> Printed {
-        let held = tokio::time::timeout(DRAIN, async {
-            for pump in &mut self.pumps {
-                let _ = pump.await;
-            }
-        });
         let mut notes = Vec::new();
-        if held.await.is_err() {
+        let mut drained = self.all_read_within(DRAIN).await;
+        if !drained {
+            let held_back = lock(&self.shared).held_back > 0;
+            self.shown.send_replace(!held_back);
+            drained = self.all_read_within(DRAIN_UNSHOWN).await;
+            let unshown = lock(&self.shared).unshown;
+            notes.extend(held_back.then(|| {
+                format!(
+                    "nobody reads ledger's own output, which held this file back; {unshown} bytes were not shown, its log has them"
+                )
+            }));
+        }
+        if !drained {
             self.pumps.iter().for_each(JoinHandle::abort);
-            let why = match lock(&self.shared).held_back {
-                0 => "a process that is not of this file still holds its output",
-                _ => "nobody reads ledger's own output, which held this file back",
-            };
-            notes.push(format!("{why}; what was read until then is kept"));
+            notes.push("something still holds its output; what was read until then is kept".to_owned());
         }
         let mut shared = lock(&self.shared);
         if let Err(error) = shared.log.finish() {
@@ -111,6 +122,16 @@ impl Output {
             notes,
         }
     }
+
+    async fn all_read_within(&mut self, bound: Duration) -> bool {
+        let all = async {
+            while let Some(pump) = self.pumps.last_mut() {
+                let _ = pump.await;
+                self.pumps.pop();
+            }
+        };
+        tokio::time::timeout(bound, all).await.is_ok()
+    }
 }
 
 struct Pump {
@@ -118,6 +139,7 @@ struct Pump {
     lines: LineScanner,
     rules: RuleMatcher,
     evidence: Option<RuleMatcher>,
+    shown: watch::Receiver<bool>,
 }
 
 impl Pump {
@@ -127,8 +149,15 @@ impl Pump {
         while let Ok(length @ 1..) = pipe.read(&mut piece).await {
             self.take(&piece[..length]);
             lock(&self.shared).held_back += 1;
-            console.bytes(stream, piece[..length].to_vec()).await;
-            lock(&self.shared).held_back -= 1;
+            let is_shown = tokio::select! {
+                biased;
+                () = console.bytes(stream, piece[..length].to_vec()) => true,
+                // Its sender lives as long as anybody waits for this pump.
+                _ = self.shown.wait_for(|shown| !shown) => false,
+            };
+            let mut shared = lock(&self.shared);
+            shared.held_back -= 1;
+            shared.unshown += if is_shown { 0 } else { length };
         }
         self.end();
     }

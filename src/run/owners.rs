@@ -1,6 +1,7 @@
 //! Owners of files: started one ahead, so that no boundary waits for one.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::session::Session;
 use crate::core::ids::Token;
@@ -43,13 +44,55 @@ pub fn launch_next(session: &mut Session) {
     session.next_owner = launch(session).ok();
 }
 
-/// Starts an owner for a file of this run.
-pub fn launch(session: &Session) -> Result<Ready, String> {
+/// The owner of the next file.
+pub fn take(session: &mut Session) -> Result<Ready, String> {
+    let next = session.next_owner.take();
+    next.map_or_else(|| launch(session), Ok)
+}
+
+/// An owner is at work within milliseconds.
+const AT_WORK: Duration = Duration::from_secs(2);
+/// How often an owner is replaced that was found dead: whoever kills one more time than this kills them all.
+const REPLACED: u32 = 2;
+
+/// An owner that is there, under the same token. One that was killed before its file was started has not run it, and the file must not
+/// pay for that.
+pub async fn alive(session: &Session, mut ready: Ready) -> Result<Ready, String> {
+    for _ in 0..REPLACED {
+        if !ready.owner.is_gone() {
+            return Ok(ready);
+        }
+        session
+            .console
+            .say("ledger: warning: the owner process of the next file was killed before its start; it gets another".to_owned());
+        let token = ready.token.clone();
+        ready.close().await;
+        ready = start_with(token, &session.settings, &session.disabled, &session.table, &session.obituary)?;
+        // Seen at work, so that the next look means something; one that was stopped is another matter.
+        let _ = tokio::time::timeout(AT_WORK, ready.owner.ready()).await;
+    }
+    if ready.owner.is_gone() {
+        ready.close().await;
+        return Err(format!("its owner process was killed before its start, {} times", REPLACED + 1));
+    }
+    Ok(ready)
+}
+
+fn launch(session: &Session) -> Result<Ready, String> {
     start(&session.settings, &session.disabled, &session.table, &session.obituary)
 }
 
 fn start(run: &RunSettings, disabled: &[Mechanism], table: &SharedTable, obituary: &Path) -> Result<Ready, String> {
-    let token = Token::new(uuid::Uuid::new_v4().simple().to_string());
+    start_with(Token::new(uuid::Uuid::new_v4().simple().to_string()), run, disabled, table, obituary)
+}
+
+fn start_with(
+    token: Token,
+    run: &RunSettings,
+    disabled: &[Mechanism],
+    table: &SharedTable,
+    obituary: &Path,
+) -> Result<Ready, String> {
     let mut settings = OwnerSettings::new(token.clone());
     settings.disabled = disabled.to_vec();
     settings.allow_leftover = run.allow_leftover.clone();

@@ -42,6 +42,19 @@ pub struct Resumed {
     pub carried: Vec<FileRow>,
 }
 
+impl Planned {
+    pub fn event(&self) -> PlannedFile {
+        PlannedFile {
+            index: self.index,
+            file: self.path.text().to_owned(),
+            file_b64: self.path.b64(),
+            cap_s: self.choice.as_ref().map(|choice| choice.cap),
+            cap_basis: self.choice.as_ref().map(|choice| choice.basis.clone()),
+            expect_s: self.choice.as_ref().and_then(|choice| choice.expect),
+        }
+    }
+}
+
 impl Plan {
     pub fn make(settings: &RunSettings) -> Result<Self, RunError> {
         let caps = Caps { source: source(settings)?, lever: settings.cap };
@@ -67,7 +80,7 @@ impl Plan {
             return Err(RunError::EmptyShard { shard, files: settings.files.len() });
         }
         let unknown: Vec<&str> = files.iter().filter(|file| !caps.knows(&file.path)).map(|file| file.path.text()).collect();
-        let mut warnings = Vec::new();
+        let mut warnings = settings.warnings.clone();
         if let (CapsSource::File(_), Some(first)) = (&caps.source, unknown.first()) {
             let more = if unknown.len() > 1 { format!(" and {} more", unknown.len() - 1) } else { String::new() };
             warnings.push(format!("the caps file does not know '{first}'{more}; such files get its floor"));
@@ -79,15 +92,7 @@ impl Plan {
     }
 
     pub fn events(&self) -> Vec<PlannedFile> {
-        let event = |file: &Planned| PlannedFile {
-            index: file.index,
-            file: file.path.text().to_owned(),
-            file_b64: file.path.b64(),
-            cap_s: file.choice.as_ref().map(|choice| choice.cap),
-            cap_basis: file.choice.as_ref().map(|choice| choice.basis.clone()),
-            expect_s: file.choice.as_ref().and_then(|choice| choice.expect),
-        };
-        self.files.iter().map(event).collect()
+        self.files.iter().map(Planned::event).collect()
     }
 
     /// Whether the continued epoch has a record of this file.

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::task::JoinHandle;
 
 use super::RunError;
-use super::console::{Console, Stream};
+use super::console::{self, Console, Stream};
 use super::queue::{Look, Queue, party};
 use crate::core::ending::EndSignal;
 use crate::core::ids::Token;
@@ -24,6 +24,7 @@ use crate::host::owner::{Owner, OwnerSettings, Report, SpawnSpec};
 use crate::host::signals::{Signal, Signals, stop_self};
 use crate::host::slots::Held;
 use crate::host::{clock, shell, spawn};
+use crate::report::words;
 use crate::settings::PoolRunSettings;
 use crate::sink;
 
@@ -39,6 +40,8 @@ const EXIT_KEPT: i32 = 3;
 const SWEEP_MARGIN: Secs = Secs::from_secs(15);
 /// How long the pipes of an ended tree may still be held, as for a file.
 const DRAIN: Duration = Duration::from_secs(2);
+/// How long the words of a command may take to be read, and how long after a signal.
+const READER: Duration = Duration::from_secs(60);
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Waits for a slot, runs the command under it, and gives ledger's exit status.
@@ -49,13 +52,13 @@ pub fn execute(settings: PoolRunSettings) -> Result<i32, RunError> {
     let runtime = runtime.map_err(system("the async runtime cannot start"))?;
     runtime.block_on(async {
         let signals = Signals::listen().map_err(system("signals cannot be received"))?;
-        let console = Console::start(false).map_err(system("the console cannot start"))?;
+        let console = Console::start(false, "it is kept nowhere".to_owned()).map_err(system("the console cannot start"))?;
         let now = clock::now();
         let queue = Queue::open(&settings.pool, party(settings.run_id.clone(), None, now), now)?;
         let mut errand =
             Errand { settings, signals, console, signal: None, held: None, work: None, exit: None, answer: String::new() };
         let end = errand.go(queue).await;
-        errand.console.flush(LAST_WORDS).await;
+        errand.last_words().await;
         Ok(errand.exit_code(end))
     })
 }
@@ -248,9 +251,10 @@ impl Errand {
                 biased;
                 report = work.owner.next() => {
                     if let Report::Swept(swept, _) = report {
-                        for leftover in swept.leftovers.iter().filter(|leftover| leftover.fate.is_alive()) {
-                            let name = crate::report::escape::name(leftover.exe.as_deref().unwrap_or(&leftover.comm));
-                            self.say(format!("warning: {name} (pid {}) is still there: {:?}", leftover.pid, leftover.fate));
+                        // Of a command that was ended everything was meant to end.
+                        let by_itself = self.exit == Some(Exit::Code(0)) && self.signal.is_none();
+                        for left in swept.leftovers.iter().filter(|left| by_itself || left.fate.is_alive()) {
+                            self.say(format!("warning: the command left {} behind", words::leftover(left)));
                         }
                         break swept.cleanup;
                     }
@@ -382,6 +386,7 @@ impl Errand {
             (Signal::End(_), Some(_)) => Asked::ToHurry,
             (Signal::End(signal), None) => {
                 self.signal = Some(signal);
+                self.console.give_up_after(console::IN_A_HURRY);
                 self.say(format!("{} received; ending", signal.name()));
                 Asked::ToEnd
             }
@@ -391,6 +396,23 @@ impl Errand {
 
     fn say(&self, text: String) {
         self.console.say(format!("ledger: {text}"));
+    }
+
+    /// Waits for whoever reads what was printed: the slot is given back already. A signal is reason enough not to.
+    async fn last_words(&mut self) {
+        self.console.give_up_after(console::AT_THE_END);
+        let console = self.console.clone();
+        let all = console.flush(if self.signal.is_some() { LAST_WORDS } else { READER });
+        tokio::pin!(all);
+        loop {
+            tokio::select! {
+                () = &mut all => return,
+                signal = self.signals.next() => if let Signal::End(_) = signal {
+                    console.give_up_after(console::IN_A_HURRY);
+                    return console.flush(LAST_WORDS).await;
+                }
+            }
+        }
     }
 
     fn exit_code(&self, end: End) -> i32 {

@@ -51,10 +51,10 @@ fn round_is_due(session: &Session, round: u32, began: Moment) -> bool {
     counted && in_time && unbroken
 }
 
-/// Whether the loop was ended only after its last file had run.
+/// Whether the loop was ended only after its last file had run to its own end.
 fn last_turn_was_taken(session: &Session) -> bool {
     let reported = session.book.leg().map_or(0, |leg| leg.counts().0);
-    session.plan.total == Some(reported)
+    session.plan.total == Some(reported) && !session.state.cut_short
 }
 
 async fn turn(session: &mut Session, planned: &Planned, round: u32, carried: &mut Vec<Body>) {
@@ -69,7 +69,10 @@ async fn turn(session: &mut Session, planned: &Planned, round: u32, carried: &mu
             return;
         }
     };
-    let owner = session.next_owner.take().map_or_else(|| owners::launch(session), Ok);
+    let owner = match owners::take(session) {
+        Ok(ready) => owners::alive(session, ready).await,
+        failed => failed,
+    };
     let at = FileRef::new(planned.index, round, &planned.path);
     let log = log_of(session, planned, round);
     let shown_log = log.strip_prefix(&settings.folder).unwrap_or(&log).display().to_string();
@@ -94,6 +97,11 @@ async fn turn(session: &mut Session, planned: &Planned, round: u32, carried: &mu
     announce::file_begins(session, planned, round, cap).await;
     let bounds =
         Bounds { at, cap, cap_basis, grace: settings.grace, leftovers_fail: settings.leftovers_fail, log: Some(shown_log) };
+    // The sinks were waited for meanwhile.
+    let owner = match owner {
+        Ok(ready) => owners::alive(session, ready).await,
+        failed => failed,
+    };
     let ended = match owner {
         Ok(Ready { owner, .. }) => file::run(session, owner, bounds, spawn_spec(session, planned), &log).await,
         Err(text) => file::never_spawned(session, bounds, text),
@@ -102,6 +110,7 @@ async fn turn(session: &mut Session, planned: &Planned, round: u32, carried: &mu
 }
 
 async fn after(session: &mut Session, planned: &Planned, ended: Ended, carried: &mut Vec<Body>) {
+    session.state.cut_short |= ended.outcome == Outcome::Cancelled;
     if ended.outcome != Outcome::Pass {
         session.state.files_failed += 1;
         session.state.failed_fast |= session.settings.fail_fast;

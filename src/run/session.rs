@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::announce;
 use super::book::{Book, BookError};
-use super::console::Console;
+use super::console::{self, Console};
 use super::output::Output;
 use super::owners::Ready;
 use super::plan::Plan;
@@ -159,6 +159,7 @@ impl Session {
 
     pub async fn cancelled(&mut self, signal: EndSignal, file: Option<FileRef>) {
         self.state.signal = Some(signal);
+        self.console.give_up_after(console::IN_A_HURRY);
         self.console.say(format!("ledger: {} received; ending the run", signal.name()));
         self.record(vec![Body::Cancelled(Cancelled { signal: signal.name().to_owned(), file })]).await;
     }

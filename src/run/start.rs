@@ -37,7 +37,8 @@ pub async fn begin(mut settings: RunSettings, mut plan: Plan, style: Style) -> R
     let system = |what| move |source| RunError::System { what, source };
     // Signals first: whatever comes from here on is cancelled in order.
     let signals = Signals::listen().map_err(system("signals cannot be received"))?;
-    let console = Console::start(settings.actions.is_none() && !settings.tty).map_err(system("the console cannot start"))?;
+    let kept = format!("it is in the logs in '{}'", settings.logs.display());
+    let console = Console::start(settings.actions.is_none() && !settings.tty, kept).map_err(system("the console cannot start"))?;
     let redactor = Redactor::new(&settings.secrets);
     for refused in redactor.refused() {
         console.say(format!("ledger: warning: {refused}"));

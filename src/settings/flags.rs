@@ -26,20 +26,35 @@ impl FromStr for DurationArg {
 
 impl<'de> Deserialize<'de> for DurationArg {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Whole(u64),
-            Part(f64),
-            Text(String),
-        }
-        match Written::deserialize(deserializer)? {
-            Written::Whole(seconds) => Ok(Self(Secs::from_secs(seconds))),
-            Written::Part(seconds) => {
-                Secs::from_f64(seconds).map(Self).ok_or_else(|| serde::de::Error::custom(format!("{seconds} is not a duration")))
-            }
-            Written::Text(text) => text.parse().map_err(serde::de::Error::custom),
-        }
+        deserializer.deserialize_any(DurationVisitor)
+    }
+}
+
+/// Says what is wanted where something else is written.
+struct DurationVisitor;
+
+impl serde::de::Visitor<'_> for DurationVisitor {
+    type Value = DurationArg;
+
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("a duration: seconds, such as 90, or text, such as \"5m\"")
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, seconds: u64) -> Result<DurationArg, E> {
+        Ok(DurationArg(Secs::from_secs(seconds)))
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, seconds: i64) -> Result<DurationArg, E> {
+        let seconds = u64::try_from(seconds).map_err(|_| E::custom(format!("{seconds} is not a duration")))?;
+        self.visit_u64(seconds)
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, seconds: f64) -> Result<DurationArg, E> {
+        Secs::from_f64(seconds).map(DurationArg).ok_or_else(|| E::custom(format!("{seconds} is not a duration")))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<DurationArg, E> {
+        text.parse().map_err(E::custom)
     }
 }
 
@@ -108,19 +123,25 @@ pub enum ReapScopeArg {
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct RunFlags {
-    /// Test files or globs, in the order in which they run; a glob's matches are sorted by name
+    /// Test files or globs, in the order in which they run, each once; a glob's matches are sorted by name
     #[arg(value_name = "FILES|GLOBS")]
+    #[serde(deserialize_with = "list")]
     pub files: Vec<PathBuf>,
 
     /// The command that runs one file; {file}, {name} and {index} are replaced, and with no {file} the path is appended
     #[arg(last = true, value_name = "COMMAND")]
-    #[serde(deserialize_with = "words")]
+    #[serde(deserialize_with = "list")]
     pub command: Vec<OsString>,
 
     /// Print the plan with its caps and run nothing
     #[arg(long)]
     #[serde(skip)]
     pub dry_run: bool,
+
+    /// The plan as one JSON document
+    #[arg(long, requires = "dry_run")]
+    #[serde(skip)]
+    pub json: bool,
 
     /// Take share i of n, balanced by history
     #[arg(long, value_name = "I/N")]
@@ -192,7 +213,7 @@ pub struct RunFlags {
 
     /// Where evidence goes outside this machine; may be given more than once (else LEDGER_SINK, URLs with a blank between them)
     #[arg(long = "sink", value_name = "URL", help_heading = "Evidence")]
-    #[serde(rename = "sinks", alias = "sink")]
+    #[serde(rename = "sinks", alias = "sink", deserialize_with = "list")]
     pub sinks: Vec<String>,
 
     /// An unreachable sink is an error before anything runs
@@ -209,10 +230,12 @@ pub struct RunFlags {
 
     /// Also sample the free space of this volume; may be given more than once
     #[arg(long = "watch-disk", value_name = "PATH", help_heading = "Evidence")]
+    #[serde(deserialize_with = "list")]
     pub watch_disk: Vec<PathBuf>,
 
     /// What else to look for after a file, by base name of the executable [default: qemu-system-*]
     #[arg(long = "reap-match", value_name = "PATTERN", help_heading = "Processes")]
+    #[serde(deserialize_with = "list")]
     pub reap_match: Vec<String>,
 
     /// Whether matches that are not provably ours are killed too
@@ -225,6 +248,7 @@ pub struct RunFlags {
 
     /// Spare a daemon that is meant to live on, by base name of the executable
     #[arg(long = "allow-leftover", value_name = "PATTERN", help_heading = "Processes")]
+    #[serde(deserialize_with = "list")]
     pub allow_leftover: Vec<String>,
 
     /// Give each file a terminal (Linux, macOS)
@@ -279,6 +303,25 @@ pub struct RunFlags {
     pub config: Option<PathBuf>,
 }
 
-fn words<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<OsString>, D::Error> {
-    Ok(Vec::<String>::deserialize(deserializer)?.into_iter().map(OsString::from).collect())
+/// A list of texts, made into whatever the field holds.
+fn list<'de, D: serde::Deserializer<'de>, T: From<String>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    struct ListVisitor<T>(std::marker::PhantomData<T>);
+
+    impl<'de, T: From<String>> serde::de::Visitor<'de> for ListVisitor<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            out.write_str("a list of texts, such as [\"bun\", \"test\", \"./{file}\"]")
+        }
+
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Vec<T>, A::Error> {
+            let mut list = Vec::new();
+            while let Some(item) = items.next_element::<String>()? {
+                list.push(item.into());
+            }
+            Ok(list)
+        }
+    }
+
+    deserializer.deserialize_any(ListVisitor(std::marker::PhantomData))
 }

@@ -1,7 +1,7 @@
 //! Files and globs to the plan's paths. A typo must never be a green run: whatever matches nothing is an error.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::globs::{self, GlobError};
 use super::path_bytes::bytes_of;
@@ -23,19 +23,38 @@ pub enum PlanError {
     Empty,
 }
 
-/// Expands what was written into paths relative to `folder`, in order, each once.
-pub fn expand(written: &[PathBuf], folder: &Path) -> Result<Vec<FilePath>, PlanError> {
+/// What comes of what was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expanded {
+    pub files: Vec<FilePath>,
+    /// What was named and does not run where it was named.
+    pub warnings: Vec<String>,
+}
+
+/// Expands what was written into paths relative to `folder`, in order, each once: records are told apart by their file. A file that is
+/// named again is said aloud. A glob that matches one again is not: `first.test.ts *.test.ts` means "this one first, then the others".
+pub fn expand(written: &[PathBuf], folder: &Path) -> Result<Expanded, PlanError> {
     let mut seen = HashSet::new();
-    let mut plan = Vec::new();
+    let mut files = Vec::new();
+    let mut warnings = Vec::new();
     for entry in written {
-        for path in expand_one(entry, folder)? {
-            let path = FilePath::from_bytes(&bytes_of(&path));
-            if seen.insert(path.clone()) {
-                plan.push(path);
+        let found = expand_one(entry, folder)?;
+        let is_named = found.as_slice() == [entry.clone()];
+        for path in found {
+            // `./a` is `a`, and yet it stays as it was written: a command may read the two differently.
+            let key: PathBuf = path.components().filter(|part| !matches!(part, Component::CurDir)).collect();
+            if seen.insert(key) {
+                files.push(FilePath::from_bytes(&bytes_of(&path)));
+            } else if is_named {
+                let shown = path.display();
+                warnings.push(format!(
+                    "'{shown}' is named more than once; it runs once, where it comes first (to run files again and again: --repeat N)"
+                ));
             }
         }
     }
-    if plan.is_empty() { Err(PlanError::Empty) } else { Ok(plan) }
+    warnings.dedup();
+    if files.is_empty() { Err(PlanError::Empty) } else { Ok(Expanded { files, warnings }) }
 }
 
 fn expand_one(entry: &Path, folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
@@ -99,7 +118,7 @@ mod tests {
         let folder = folder(names);
         let written: Vec<PathBuf> = written.iter().map(PathBuf::from).collect();
         let plan = expand(&written, folder.path()).map_err(|error| error.to_string())?;
-        Ok(plan.iter().map(|path| path.text().to_owned()).collect())
+        Ok(plan.files.iter().map(|path| path.text().to_owned()).collect())
     }
 
     #[test]
@@ -109,6 +128,25 @@ mod tests {
         assert_eq!(plan(&names, &["b.test.ts", "*.test.ts"]).unwrap(), ["b.test.ts", "a.test.ts"]);
         assert_eq!(plan(&names, &["odd[1].ts"]).unwrap(), ["odd[1].ts"]);
         assert_eq!(plan(&names, &["**/*.test.ts"]).unwrap(), ["a.test.ts", "b.test.ts", "sub/c.test.ts"]);
+    }
+
+    #[test]
+    fn a_file_that_is_named_again_runs_once_and_never_silently() {
+        let folder = folder(&["a.sh", "b.sh", "sub/c.sh"]);
+        let check = |written: &[&str], files: &[&str], warned: &[&str]| {
+            let written: Vec<PathBuf> = written.iter().map(PathBuf::from).collect();
+            let plan = expand(&written, folder.path()).unwrap();
+            assert_eq!(plan.files.iter().map(FilePath::text).collect::<Vec<_>>(), files, "{written:?}");
+            let of: Vec<&str> = plan.warnings.iter().filter_map(|warning| warning.split('\'').nth(1)).collect();
+            assert_eq!(of, warned, "{written:?}");
+        };
+        check(&["a.sh", "b.sh", "a.sh"], &["a.sh", "b.sh"], &["a.sh"]);
+        check(&["a.sh", "./a.sh"], &["a.sh"], &["./a.sh"]);
+        check(&["./a.sh", "b.sh", "a.sh", "a.sh"], &["./a.sh", "b.sh"], &["a.sh"]);
+        check(&["sub/c.sh", "sub//c.sh", "sub/./c.sh"], &["sub/c.sh"], &["sub//c.sh", "sub/./c.sh"]);
+        check(&["*.sh", "a.sh"], &["a.sh", "b.sh"], &["a.sh"]);
+        // This one first, then the others.
+        check(&["b.sh", "*.sh", "./*.sh"], &["b.sh", "a.sh"], &[]);
     }
 
     #[test]
@@ -142,7 +180,7 @@ mod tests {
         let folder = folder(&["a.sh"]);
         let odd = std::ffi::OsString::from_vec(b"bad\xff.sh".to_vec());
         std::fs::write(folder.path().join(&odd), "").expect("a file");
-        let plan = expand(&["*.sh".into()], folder.path()).unwrap();
+        let plan = expand(&["*.sh".into()], folder.path()).unwrap().files;
         assert_eq!(plan.iter().map(FilePath::bytes).collect::<Vec<_>>(), [&b"a.sh"[..], &b"bad\xff.sh"[..]]);
     }
 

@@ -93,7 +93,11 @@ pub(super) fn pool(name: &str, slots: Option<u32>, env: &Environment) -> Result<
     let name: PoolName =
         name.parse().map_err(|_| bad("--pool", &shown(name), "it must have 1 to 200 bytes and no control characters"))?;
     if let Some(slots) = slots.filter(|slots| !(1..=MOST_SLOTS).contains(slots)) {
-        return Err(bad("--slots", &slots.to_string(), &format!("a pool has 1 to {MOST_SLOTS} slots")));
+        return Err(bad(
+            "--slots",
+            &slots.to_string(),
+            &format!("a pool has 1 to {MOST_SLOTS} slots; leave it out to keep the capacity that the pool has"),
+        ));
     }
     Ok(PoolSettings { name, slots, folder: pools_folder(env)? })
 }

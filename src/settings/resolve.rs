@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::environment::Environment;
 use super::flags::{CapsSource, LeftoversArg, ReapScopeArg, RunFlags};
-use super::plan_files::{self, PlanError};
+use super::plan_files::{self, Expanded, PlanError};
 use crate::core::ids::{Attempt, FilePath, LegId, Platform, RunId, Shard, Target};
 use crate::core::moment::{Moment, Secs, Wall, parse_duration};
 use crate::core::outcome::Scope;
@@ -27,8 +27,12 @@ pub enum SettingsError {
     Plan(#[from] PlanError),
     #[error("cannot read the settings file '{}': {reason}", path.display())]
     Unreadable { path: PathBuf, reason: String },
+    #[error("the settings file '{}' is no TOML: {reason}", path.display())]
+    NoToml { path: PathBuf, reason: String },
     #[error("the settings file '{}' is wrong: {reason}", path.display())]
     BadFile { path: PathBuf, reason: String },
+    #[error("the settings file '{}' is wrong: {reason}", path.display())]
+    BadRule { path: PathBuf, reason: String },
     #[error("{flag} {value}: {reason}")]
     BadValue { flag: &'static str, value: String, reason: String },
     #[error("--require-sink: no sink is set; name one with --sink or LEDGER_SINK")]
@@ -88,6 +92,8 @@ pub struct RunSettings {
     pub scope: Scope,
     pub folder: PathBuf,
     pub files: Vec<FilePath>,
+    /// What people should know of the plan before it runs.
+    pub warnings: Vec<String>,
     pub shard: Option<Shard>,
     pub command: Vec<OsString>,
     pub caps: CapsSource,
@@ -117,6 +123,8 @@ pub struct RunSettings {
     pub pool: Option<PoolSettings>,
     pub without_mechanism: Vec<String>,
     pub dry_run: bool,
+    /// Of the dry run.
+    pub json: bool,
     pub secrets: Vec<Vec<u8>>,
     /// Where the sinks find credentials and addresses.
     pub variables: Variables,
@@ -145,8 +153,8 @@ pub fn resolve_run(flags: RunFlags, env: &Environment, folder: &Path, now: Momen
     let of_file = file.run;
     let suite = if of_file.files.is_empty() { None } else { Some(of_file.files.clone()) };
     let written = if flags.files.is_empty() { suite.clone().unwrap_or_default() } else { flags.files.clone() };
-    let files = plan_files::expand(&written, folder)?;
-    let is_suite = suite.is_some_and(|suite| plan_files::expand(&suite, folder).is_ok_and(|suite| suite == files));
+    let Expanded { files, warnings } = plan_files::expand(&written, folder)?;
+    let is_suite = suite.is_some_and(|suite| plan_files::expand(&suite, folder).is_ok_and(|suite| suite.files == files));
     let scope = match flags.scope.or(of_file.scope) {
         Some(scope) => scope.into(),
         None if is_suite => Scope::Full,
@@ -196,6 +204,7 @@ pub fn resolve_run(flags: RunFlags, env: &Environment, folder: &Path, now: Momen
         scope,
         folder: folder.to_owned(),
         files,
+        warnings,
         shard,
         command: if flags.command.is_empty() { of_file.command } else { flags.command },
         caps: caps_source(flags.caps.or(of_file.caps), folder)?,
@@ -235,6 +244,7 @@ pub fn resolve_run(flags: RunFlags, env: &Environment, folder: &Path, now: Momen
         },
         without_mechanism: flags.without_mechanism,
         dry_run: flags.dry_run,
+        json: flags.json,
         secrets: env.secrets(),
         variables: Variables::of(env.variables()),
         is_ci: env.is_ci(),
@@ -253,6 +263,9 @@ fn read_settings_file(named: Option<&Path>, folder: &Path) -> Result<SettingsFil
         return Err(unreadable(format!("{size} bytes are more than a settings file has")));
     }
     let text = std::fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
+    if let Err(error) = text.parse::<toml::Table>() {
+        return Err(SettingsError::NoToml { path, reason: error.to_string() });
+    }
     toml::from_str(&text).map_err(|error| SettingsError::BadFile { path: path.clone(), reason: error.to_string() })
 }
 
@@ -364,7 +377,11 @@ fn deadline(flag: Option<String>, of_file: Option<String>, env: &Environment, no
 
 fn heartbeat(every: Secs) -> Result<Secs, SettingsError> {
     let sound = every >= Secs::from_millis(100) && every <= Secs::from_secs(3600);
-    if sound { Ok(every) } else { Err(bad("--heartbeat", &every.as_f64().to_string(), "it must be between 0.1 s and 1 h")) }
+    if sound {
+        Ok(every)
+    } else {
+        Err(bad("--heartbeat", &every.as_f64().to_string(), "it must be between 0.1 s and 1 h; leave it out for 30 s"))
+    }
 }
 
 fn sinks(flags: Vec<String>, of_file: Vec<String>, env: &Environment) -> Vec<String> {
@@ -393,7 +410,7 @@ fn rounds(repeat: Option<u32>, span: Option<super::DurationArg>, until_fail: boo
 
 fn rules(written: &[WrittenRule], path: &Path) -> Result<Rules, SettingsError> {
     let pairs = written.iter().map(|rule| (rule.pattern.as_str(), rule.outcome.as_str()));
-    Rules::new(pairs).map_err(|error| SettingsError::BadFile { path: path.to_owned(), reason: error.to_string() })
+    Rules::new(pairs).map_err(|error| SettingsError::BadRule { path: path.to_owned(), reason: error.to_string() })
 }
 
 /// Minimum evidence is one rule whose outcome nobody reads.
@@ -489,6 +506,31 @@ mod tests {
         }
         assert!("NaN".parse::<super::super::DurationArg>().is_err());
         assert!(resolve("[run]\nfile = 1\n", &env, |_| {}).unwrap_err().contains("unknown field"));
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_settings_file_is_told_with_what_is_right() {
+        let duration = "expected a duration: seconds, such as 90, or text, such as \"5m\"";
+        let list = "expected a list of texts, such as [\"bun\", \"test\", \"./{file}\"]";
+        let table = [
+            ("cap = true", duration),
+            ("heartbeat = [1]", duration),
+            ("grace = -1", "-1 is not a duration"),
+            ("grace = \"soon\"", "'soon' is not a duration: write seconds, 90s, 5m or 1h30m"),
+            ("command = \"bun test\"", list),
+            ("files = \"a.sh\"", list),
+            ("sinks = \"github:\"", list),
+            ("reap-match = 1", list),
+            ("tty = \"yes\"", "expected a boolean"),
+            ("files = [\"a.sh\"", "is no TOML"),
+        ];
+        for (line, words) in table {
+            let error = resolve(&format!("[run]\n{line}\n"), &Environment::default(), |_| {}).unwrap_err();
+            assert!(error.contains(words), "{line}: {error}");
+        }
+        let right = "[run]\nfiles = [\"a.sh\"]\ncap = 90\ngrace = 1.5\nheartbeat = \"1m\"\nreap-match = [\"vm-*\"]\n";
+        let settings = resolve(right, &Environment::default(), |_| {}).unwrap();
+        assert_eq!((settings.cap, settings.grace), (Some(Secs::from_secs(90)), Secs::from_millis(1500)));
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 
 use crate::core::ids::Seq;
+use crate::core::process::NO_MORE_PROCESSES;
 
 /// Cloned to every caller whose events shared one transaction; hence words and paths, not sources.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    #[error("{}: there is no ledger; run 'ledger run' first or name one with --ledger", .path.display())]
+    #[error("{}: there is no ledger there; look at the path: `ledger run` makes one in .ledger, or where its --ledger says", .path.display())]
     Missing { path: PathBuf },
     #[error("{}: is not a folder; name another one with --ledger", .path.display())]
     NotAFolder { path: PathBuf },
@@ -36,6 +37,8 @@ pub enum StoreError {
     Full { path: PathBuf },
     #[error("{}: this file system cannot hold a ledger ({detail}); name a folder on a local disk with --ledger", .path.display())]
     Unsuitable { path: PathBuf, detail: String },
+    #[error("{}: {NO_MORE_PROCESSES}", .path.display())]
+    NoThread { path: PathBuf },
     #[error("{}: {detail}; check the disk, then run again with another --ledger folder", .path.display())]
     Io { path: PathBuf, detail: String },
     #[error("{}: an event could not be written as JSON ({detail})", .path.display())]
@@ -61,6 +64,7 @@ impl StoreError {
             | StoreError::Damaged { path, .. }
             | StoreError::Full { path }
             | StoreError::Unsuitable { path, .. }
+            | StoreError::NoThread { path }
             | StoreError::Io { path, .. }
             | StoreError::Encoding { path, .. }
             | StoreError::Closed { path } => path,
@@ -90,6 +94,8 @@ impl StoreError {
             io::ErrorKind::NotADirectory => Self::NotAFolder { path },
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path, detail },
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path },
+            // Files on a disk never answer so; a thread does.
+            io::ErrorKind::WouldBlock => Self::NoThread { path },
             _ => Self::Io { path, detail },
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Started, World, is_alive, within};
+use crate::support::{Started, World, is_alive, outcomes, within};
 
 const HANG: &str = "echo 'test seven begins'; (trap '' TERM HUP; setsid sh -c 'trap \"\" TERM; echo $$ > inner; while :; do sleep 1; done') & \
      while [ ! -s inner ]; do sleep 0.02; done; echo $$ $(cat inner) > tmp; mv tmp pids; sleep 1000";
@@ -118,7 +118,13 @@ fn both_killed_the_next_start_ends_what_is_left() {
     ledger.status();
     crate::support::signal(owner, "KILL");
     assert!(pids.iter().all(|pid| is_alive(*pid)), "nobody is there to end them");
-    let dry = world.run(["reap", "--dry-run"]);
+    let dry = world.run(["reap", "--dry-run", "--json"]);
+    let told: Value = serde_json::from_slice(&dry.expect(0).stdout).unwrap();
+    for leftover in told["legs"][0]["leftovers"].as_array().unwrap() {
+        assert!(leftover["fate"].is_null(), "nobody has tried: {leftover}");
+        let age = leftover["age_s"].as_f64().unwrap() * 1000.0;
+        assert!((age - age.round()).abs() < 1e-6, "{leftover}");
+    }
     assert!(dry.out().contains(&pids[1].to_string()) || dry.stderr.contains(&pids[1].to_string()), "{dry:?}");
     assert!(pids.iter().all(|pid| is_alive(*pid)), "a dry run kills nothing");
     world.write("ok.sh", "exit 0");
@@ -408,4 +414,20 @@ fn a_stopped_owner_holds_nothing_up() {
     ];
     assert_eq!(outcomes, wanted, "{leg:#}");
     assert!(leg["files"].as_array().unwrap().iter().all(|row| row["cleanup_verified"] == true), "{leg:#}");
+}
+
+/// The owner of the next file waits beside the running one, and a test that kills it must not make the next file pay.
+#[test]
+fn an_owner_that_is_killed_before_its_file_costs_nobody_anything() {
+    let killer = "ledger=$(cut -d' ' -f4 /proc/$PPID/stat); until [ $(cat /proc/$ledger/task/*/children | wc -w) -ge 2 ]; do sleep 0.01; done; \
+        for pid in $(cat /proc/$ledger/task/*/children); do [ $pid = $PPID ] && continue; kill -KILL $pid; \
+        while grep -q 'State:.[^ZX]' /proc/$pid/status; do sleep 0.01; done; done";
+    let world = World::with(&[("killer.sh", killer), ("next.sh", "echo ran; exit 3"), ("last.sh", "exit 0")]);
+    let ran = world.run(["run", "--cap", "50", "killer.sh", "next.sh", "last.sh", "--", "sh"]);
+    ran.expect(1);
+    assert_eq!(ran.out(), "ran\n");
+    assert!(ran.stderr.contains("warning: the owner process of the next file was killed before its start"), "{}", ran.stderr);
+    let told = outcomes(&world.leg());
+    let expect = [("killer.sh", "pass"), ("next.sh", "test-failure"), ("last.sh", "pass")];
+    assert_eq!(told, expect.map(|(file, outcome)| (file.to_owned(), outcome.to_owned())));
 }

@@ -147,3 +147,30 @@ fn a_file_has_no_input_and_a_clean_start() {
     ran.expect(0);
     assert_eq!(ran.out().split_whitespace().collect::<Vec<_>>(), ["0", "token"]);
 }
+
+/// Unknown is never clean, and never silent.
+#[test]
+fn a_sweep_that_proves_nothing_is_told() {
+    let world = World::with(&[("a.sh", "exit 0"), ("b.sh", "exit 0")]);
+    let weak = ["--without-mechanism", "cgroup", "--without-mechanism", "subreaper"];
+    let ran = world.run(["run", "--cap", "50"].iter().chain(&weak).chain(&["a.sh", "b.sh", "--", "sh"]));
+    ran.expect(0);
+    assert!(file(&world.leg(), "a.sh")["cleanup_verified"].is_null());
+    for name in ["a.sh", "b.sh"] {
+        let warned = format!("ledger: warning: whether anything of '{name}' is left could not be proved (");
+        assert_eq!(ran.stderr.matches(&warned).count(), 1, "{}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("{name}: cleanup could not be proved")), "{}", ran.stderr);
+    }
+    assert!(ran.stderr.contains(", whether anything of it is left is unknown, the last file"), "{}", ran.stderr);
+    for format in ["table", "markdown", "html"] {
+        assert!(world.run(["report", "--format", format]).out().contains("cleanup could not be proved"), "{format}");
+    }
+    let mut command = world.ledger(["run", "--cap", "50"].iter().chain(&weak).chain(&["a.sh", "--", "sh"]));
+    command.env("GITHUB_ACTIONS", "true");
+    let ran = world.finish(command);
+    assert!(
+        ran.stderr.contains("::warning title=ledger::whether anything of 'a.sh' is left could not be proved"),
+        "{}",
+        ran.stderr
+    );
+}

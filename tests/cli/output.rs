@@ -71,6 +71,96 @@ fn a_reader_that_stands_still_holds_back_the_file_and_never_the_loop() {
     }
 }
 
+/// CASES 28: after the loop a reader that stands still is given up, and a signal gives it up at once.
+#[test]
+fn a_reader_that_never_comes_back_does_not_keep_ledger() {
+    for (signal, most) in [(None, 30), (Some("TERM"), 7)] {
+        let world = World::with(&[("flood.sh", "yes | head -c 3000000"), ("last.sh", "echo last-line")]);
+        let mut command = world.ledger(["run", "--caps", "none", "--cap", "1", "--grace", "1", "flood.sh", "last.sh", "--", "sh"]);
+        let said = std::fs::File::create(world.join("said")).unwrap();
+        let mut ledger = command.stdout(Stdio::piped()).stderr(said).spawn().unwrap();
+        // The leg is over and its record is written; what is left are words.
+        within("the leg is over", Duration::from_secs(40), || {
+            let events = world.finish(world.ledger(["report", "--json"])).out();
+            events.contains("\"terminal\": \"complete\"")
+        });
+        if let Some(name) = signal {
+            crate::support::signal(ledger.id(), name);
+        }
+        let mut code = None;
+        within("ledger has ended", Duration::from_secs(most), || {
+            code = ledger.try_wait().unwrap();
+            code.is_some()
+        });
+        assert_eq!(code.unwrap().code(), Some(1), "every file had its turn");
+        let said = world.read("said");
+        assert_eq!(
+            said.matches("warning: nobody reads stdout; the rest of the output is not shown; it is in the logs in").count(),
+            1,
+            "{said}"
+        );
+        assert!(said.contains("RESULT"), "stderr is another matter: {said}");
+        let leg = world.leg();
+        for (name, last) in [("flood.sh", "y\ny\n"), ("last.sh", "last-line\n")] {
+            let log = world.read(file(&leg, name)["log"].as_str().unwrap());
+            assert!(log.ends_with(last), "what was not shown is in the log of {name}");
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_behind_stdout_is_told_once() {
+    let world = World::with(&[("a.sh", "echo one; sleep 0.1; echo two"), ("b.sh", "echo three")]);
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = world.ledger(["run", "--cap", "50", "a.sh", "b.sh", "--", "sh"]);
+    let ran = command.stdout(full()).stderr(Stdio::piped()).output().unwrap();
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert_eq!(
+        (ran.status.code(), said.matches("warning: stdout cannot be written: No space left").count()),
+        (Some(0), 1),
+        "{said}"
+    );
+    assert!(world.read(file(&world.leg(), "a.sh")["log"].as_str().unwrap()).ends_with("one\ntwo\n"));
+}
+
+/// What nobody can read changes nothing of what a command does, and is no reason to panic.
+#[test]
+fn streams_that_cannot_be_written_leave_the_exit_status() {
+    let world = World::with(&[("a.sh", "exit 1")]);
+    world.run(["run", "--cap", "50", "a.sh", "--", "sh"]).expect(1);
+    let full = || Stdio::from(std::fs::File::options().write(true).open("/dev/full").unwrap());
+    let closed = || Stdio::from(std::io::pipe().unwrap().1);
+    let table: &[(&[&str], i32, i32)] = &[
+        // With stdout read and stderr not; with neither on a full disk.
+        (&["report", "--gate"], 1, 1),
+        (&["report", "nonexist"], 2, 2),
+        (&["run", "nosuch"], 2, 2),
+        (&["caps", "derive", "--from", "nonexist"], 2, 2),
+        (&["sink", "check"], 2, 2),
+        (&["--nosuch"], 2, 2),
+        (&["schema"], 0, 1),
+        (&["verify"], 0, 1),
+        (&["run", "--dry-run", "a.sh", "a.sh"], 0, 1),
+        (&["--help"], 0, 1),
+    ];
+    for (args, unheard, unwritable) in table {
+        for stderr in [closed(), full()] {
+            let status = world.ledger(*args).stdout(Stdio::null()).stderr(stderr).status().unwrap();
+            assert_eq!(status.code(), Some(*unheard), "{args:?}");
+        }
+        let status = world.ledger(*args).env("LEDGER_LOG", "trace").stdout(full()).stderr(full()).status().unwrap();
+        assert_eq!(status.code(), Some(*unwritable), "{args:?}");
+        let status = world.ledger(*args).stdout(closed()).stderr(closed()).status().unwrap();
+        assert_eq!(status.code(), Some(*unheard), "a reader that has gone away has what it wanted: {args:?}");
+    }
+}
+
+#[test]
+fn a_terminal_that_nobody_sees_has_a_size() {
+    let world = World::with(&[("a.sh", "stty size")]);
+    assert_eq!(world.run(["run", "--tty", "--cap", "50", "a.sh", "--", "sh"]).expect(0).out(), "24 80\r\n");
+}
+
 #[test]
 fn a_held_pipe_is_drained_for_two_seconds_and_its_holder_is_named() {
     let world = World::with(&[("held.sh", "(setsid sleep 1000 &) ; echo kept; exit 7")]);

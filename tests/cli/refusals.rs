@@ -38,7 +38,7 @@ fn a_mistake_is_one_line_and_exit_2_and_nothing_runs() {
         (&["--sink", "bogus://x", "--dry-run", "exec.test.sh"], "no kind of sink"),
         (&["--sink", "file:///a,s3://b", "exec.test.sh"], "is more than one URL"),
         (&["--require-sink", "exec.test.sh"], "no sink is set"),
-        (&["--config", "broken.toml", "exec.test.sh"], "broken.toml' is wrong"),
+        (&["--config", "broken.toml", "exec.test.sh"], "broken.toml' is no TOML"),
         (&["--config", "unknown.toml", "exec.test.sh"], "unknown.toml' is wrong"),
         (&["--config", "pattern.toml", "exec.test.sh"], "pattern '('"),
         (&["--config", "pass.toml", "exec.test.sh"], "never turns a failure into a pass"),
@@ -62,7 +62,7 @@ fn a_ledger_that_cannot_be_written_is_exit_2_and_nothing_runs() {
         let ran = world.run(["run", "--ledger", place, "exec.test.sh", "--", "sh"]);
         assert_eq!(ran.code, Some(2), "{place}: {ran:?}");
         assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
-        assert!(!ran.stderr.contains("run 'ledger run' first"), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("`ledger run` makes one"), "{}", ran.stderr);
         assert!(!world.join("ran").exists());
     }
     let ran = world.run(["run", "--logs", "a-file", "exec.test.sh", "--", "sh"]);

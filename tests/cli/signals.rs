@@ -73,6 +73,26 @@ fn a_hosted_runner_cancels_a_suite_that_ignores_it() {
     assert_eq!((&row["escalated"], &row["cleanup_verified"]), (&true.into(), &true.into()), "{row:#}");
 }
 
+/// The leader of the last file has ended; what it left behind is still being swept.
+#[test]
+fn a_signal_after_the_last_file_cancels_nothing() {
+    let script =
+        "(trap '' TERM; while kill -0 $$ 2>/dev/null; do sleep 0.01; done; echo over > over; while :; do sleep 0.1; done) & exit ";
+    for (status, code, conclusion) in [("0", 0, "pass"), ("7", 1, "fail")] {
+        let world = World::with(&[("first.sh", "exit 0"), ("last.sh", &format!("{script}{status}"))]);
+        let mut command = world.ledger(["run", "--cap", "50", "first.sh", "last.sh", "--", "sh"]);
+        command.env("GITHUB_ACTIONS", "true").env("GITHUB_OUTPUT", world.join("output"));
+        let ledger = world.start(command);
+        world.line_of("over");
+        ledger.signal("TERM");
+        ledger.end().expect(code);
+        let leg = world.leg();
+        assert_eq!((&leg["terminal"], &leg["conclusion"]), (&"complete".into(), &conclusion.into()), "{leg:#}");
+        assert_eq!((&leg["loop_finished"], &leg["files_reported"]), (&true.into(), &2.into()), "{leg:#}");
+        assert!(world.read("output").contains("loop-finished=true\n"), "{}", world.read("output"));
+    }
+}
+
 #[test]
 fn a_second_signal_kills_at_once() {
     let (world, ledger, pids) = started(RUDE, &["--grace", "60"]);

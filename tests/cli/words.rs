@@ -68,3 +68,36 @@ fn rounds_are_rows() {
     world.run(["run", "--run-id", "thrice", "--repeat", "3", "--target", "t", "a.sh", "--", "true"]).expect(0);
     assert_eq!(world.report(["--run-id", "thrice"])["legs"][0]["files_planned"], 3);
 }
+
+#[test]
+fn the_colour_flag_holds_for_help_and_usage_errors_and_a_log_is_plain() {
+    let world = World::with(&[("a.sh", "exit 0")]);
+    for (flag, coloured) in [("always", true), ("never", false), ("auto", false)] {
+        assert_eq!(world.run(["--color", flag, "run", "--help"]).out().contains('\u{1b}'), coloured, "{flag}");
+        assert_eq!(world.run(["run", "--nosuch", "--color", flag]).expect(2).stderr.contains('\u{1b}'), coloured, "{flag}");
+        let mut command = world.ledger(["--color", flag, "run", "--cap", "50", "a.sh", "--", "sh"]);
+        command.env("LEDGER_LOG", "debug");
+        assert_eq!(world.finish(command).stderr.contains("\u{1b}[2m"), coloured, "{flag}");
+    }
+}
+
+#[test]
+fn what_reads_answers_in_json() {
+    let world = World::with(&[("a.sh", "exit 0"), ("b.sh", "exit 0")]);
+    for run in ["R1", "R2"] {
+        world.run(["run", "--run-id", run, "--cap", "50", "--sink", &world.sink(), "a.sh", "--", "sh"]).expect(0);
+    }
+    let json = |args: &[&str]| -> serde_json::Value {
+        let ran = world.run(args);
+        serde_json::from_slice(&ran.expect(0).stdout).unwrap_or_else(|error| panic!("{args:?}: {error}: {}", ran.out()))
+    };
+    let plan = json(&["run", "--dry-run", "--json", "b.sh", "a.sh", "./b.sh"]);
+    assert_eq!((&plan["files"][0]["file"], &plan["files"][1]["file"]), (&"b.sh".into(), &"a.sh".into()), "{plan:#}");
+    assert!(plan["warnings"][0].as_str().unwrap().contains("'./b.sh' is named more than once"), "{plan:#}");
+    assert!(json(&["schema", "--json"])["schemas"].as_array().unwrap().len() > 10);
+    assert!(json(&["schema", "envelope", "--json"]).is_object());
+    assert!(json(&["caps", "derive", "--json"])["files"]["a.sh"].is_object());
+    assert_eq!(json(&["sink", "pull", "--json", &world.sink(), "--into", "home"])["legs"][0]["ok"], true);
+    assert_eq!(json(&["trend", "--json"])["trends"][0]["files"][0]["components_s"].to_string(), "0.0");
+    world.run(["run", "--json", "a.sh"]).expect(2);
+}

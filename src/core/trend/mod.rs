@@ -188,7 +188,8 @@ fn file_cost(position: usize, leg: &LegRow, file: &FileRow, duration_s: f64, cos
 
 /// Parts may overlap or lie; together they are never more than the file.
 fn components_s(file: &FileRow, duration_s: f64) -> f64 {
-    file.components.iter().map(|part| part.seconds.max(0.0)).sum::<f64>().min(duration_s)
+    // The sum of nothing is -0.0 where it is asked of the iterator.
+    file.components.iter().fold(0.0_f64, |sum, part| sum + part.seconds.max(0.0)).min(duration_s)
 }
 
 /// Time without a VM comes off both sides where both know it. A reference that does not know it keeps its whole time: the ratio is then

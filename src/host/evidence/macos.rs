@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::{Draft, INTERVAL, Subject, TOP_ROWS, TREE_ROWS};
-use crate::core::process::{ProcessId, ProcessRow};
+use crate::core::process::{ProcessId, ProcessRow, thousandths};
 use crate::core::redact::shown_command;
 use crate::host::process::{self, Stat};
 use crate::host::{clock, darwin};
@@ -90,8 +90,8 @@ fn row(share: f64, stat: &Stat, used: &Used) -> ProcessRow {
         state: stat.state.to_string(),
         comm: stat.comm.clone(),
         argv: process::argv(stat.id.pid).map(|argv| shown_command(&argv)),
-        cpu_s: Some(used.cpu_s),
-        cpu_pct: Some(share),
+        cpu_s: Some(thousandths(used.cpu_s)),
+        cpu_pct: Some(thousandths(share)),
         rss_mib: Some((used.rss_mib * 10.0).round() / 10.0),
         wait_channel: None,
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Draft, INTERVAL, Subject, TOP_ROWS, TREE_ROWS};
-use crate::core::process::{ProcessId, ProcessRow};
+use crate::core::process::{ProcessId, ProcessRow, thousandths};
 use crate::core::redact::shown_command;
 use crate::host::process::{self, Stat};
 use crate::host::{clock, job};
@@ -47,8 +47,8 @@ fn row(share: f64, stat: &Stat) -> ProcessRow {
         state: "?".to_owned(),
         comm: stat.comm.clone(),
         argv: None,
-        cpu_s: Some(stat.cpu_s()),
-        cpu_pct: Some(share),
+        cpu_s: Some(thousandths(stat.cpu_s())),
+        cpu_pct: Some(thousandths(share)),
         rss_mib: Some((stat.rss_mib() * 10.0).round() / 10.0),
         wait_channel: None,
     }

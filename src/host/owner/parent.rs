@@ -16,7 +16,7 @@ use super::output::{Output, Writer};
 use super::wire::{Command, Hello, Reply, SpawnSpec};
 use crate::core::ids::Token;
 use crate::core::pattern::Patterns;
-use crate::core::process::{Evidence, Exit, ProcessId, Swept, TreeUse};
+use crate::core::process::{Evidence, Exit, NO_MORE_PROCESSES, ProcessId, Swept, TreeUse};
 use crate::core::stop::StopOrder;
 use crate::host::adopted;
 use crate::host::evidence::{self, Subject};
@@ -72,12 +72,16 @@ impl OwnerSettings {
 
 #[derive(Debug, thiserror::Error)]
 pub enum OwnerError {
-    #[error("the owner of a file could not be started from {program}: {source}")]
+    #[error("the owner of a file could not be started from {program}: {source}{}", limit(source))]
     Launch { program: String, source: io::Error },
     #[error("the pipes or the terminal of a file could not be made: {source}")]
     Output { source: io::Error },
     #[error("the owner of a file is gone")]
     Lost,
+}
+
+fn limit(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::WouldBlock { format!(": {NO_MORE_PROCESSES}") } else { String::new() }
 }
 
 /// What an owner has to tell.
@@ -174,6 +178,11 @@ impl Owner {
     /// The mechanisms in force, such as `cgroup+subreaper`. Empty until the file has started.
     pub fn containment(&self) -> &str {
         &self.containment
+    }
+
+    /// Whether it has ended before it was asked for anything: somebody killed it. It owns nothing then.
+    pub fn is_gone(&self) -> bool {
+        self.link.is_gone()
     }
 
     /// Waits until the owner is at work and says what holds its tree. Empty where it was lost before.

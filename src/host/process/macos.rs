@@ -230,6 +230,11 @@ pub fn is_host_crowded() -> bool {
     false
 }
 
+/// How many processes of this host the kernel has killed for memory since the boot: it does not tell here.
+pub fn host_oom_kills() -> Option<u64> {
+    None
+}
+
 /// Seconds since a process with this start time was born.
 pub fn age_s(start_us: u64, now: Moment) -> f64 {
     let now_us = u64::try_from(now.wall.0).unwrap_or(0).saturating_mul(1000);

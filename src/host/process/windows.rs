@@ -251,6 +251,11 @@ pub fn is_host_crowded() -> bool {
     false
 }
 
+/// How many processes of this host the kernel has killed for memory since the boot: it does not tell here.
+pub fn host_oom_kills() -> Option<u64> {
+    None
+}
+
 /// Seconds since a process with this start time (100 ns since 1601, by the wall clock) was born.
 pub fn age_s(start: u64, now: Moment) -> f64 {
     (now.wall.0 as f64 / 1000.0 + SECONDS_1601_TO_1970 - start as f64 / 1e7).max(0.0)

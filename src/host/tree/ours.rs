@@ -8,7 +8,7 @@ use super::system::{self, Bonds};
 use super::{Details, LISTED, Mechanism};
 use crate::core::moment::Moment;
 use crate::core::pattern::{Patterns, ProgramName};
-use crate::core::process::{Fate, Leftover, OursBy, ProcessId};
+use crate::core::process::{Fate, Leftover, OursBy, ProcessId, thousandths};
 use crate::core::redact::shown_command;
 use crate::core::stop::{Activity, Ended, Reach, Role, Scan, Seen};
 use crate::host::cgroup::Leaf;
@@ -246,8 +246,8 @@ impl OurTree {
             comm: details.comm,
             exe: details.exe,
             argv: details.argv,
-            age_s: details.age_s,
-            rss_mib: details.rss_mib,
+            age_s: details.age_s.map(thousandths),
+            rss_mib: details.rss_mib.map(thousandths),
             ours_by: end.ours_by,
             fate: end.fate,
             waits_on: if still_there { system::waits_on(end.id.pid) } else { None },

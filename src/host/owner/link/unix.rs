@@ -92,6 +92,15 @@ impl Link {
         self.closed
     }
 
+    /// Whether it has ended, asked at this moment and without waiting.
+    pub fn is_gone(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let Some(stream) = self.stream.as_ref().filter(|_| !self.closed) else { return true };
+        let mut end = [PollFd::new(stream, PollFlags::empty())];
+        poll(&mut end, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
+            && end[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+    }
+
     pub fn queue(&mut self, command: &Command) {
         // A file can stop its own owner, which would hear nothing then.
         let _ = deliver(self.id, Signal::Continue);

@@ -50,6 +50,11 @@ impl Link {
         self.closed
     }
 
+    /// Whether it has ended, asked at this moment and without waiting.
+    pub fn is_gone(&self) -> bool {
+        self.closed || self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     pub fn queue(&mut self, command: &Command) {
         // An owner that takes nothing any more is gone, which its replies say too.
         if self.commands.try_send(News::Told(command.clone())).is_err() {

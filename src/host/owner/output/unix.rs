@@ -84,9 +84,15 @@ fn pseudo_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     let name = rustix::pty::ptsname(&near, Vec::new())?;
     let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
     let far = rustix::fs::open(name.as_c_str(), flags, rustix::fs::Mode::empty())?;
-    // A terminal without a size makes programs guess.
-    if let Ok(size) = rustix::termios::tcgetwinsize(rustix::stdio::stderr()) {
-        let _ = rustix::termios::tcsetwinsize(&near, size);
-    }
+    // A terminal without a size makes programs guess, or divide by it.
+    let _ = rustix::termios::tcsetwinsize(&near, size_of_ours());
     Ok((near, far))
+}
+
+/// The size of the terminal that ledger itself was started at, else the one that programs have always had.
+fn size_of_ours() -> rustix::termios::Winsize {
+    use rustix::stdio::{stderr, stdin, stdout};
+    let told = [stderr(), stdout(), stdin()].into_iter().filter_map(|fd| rustix::termios::tcgetwinsize(fd).ok());
+    let standard = rustix::termios::Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    told.into_iter().find(|size| size.ws_row > 0 && size.ws_col > 0).unwrap_or(standard)
 }
