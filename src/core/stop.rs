@@ -21,8 +21,10 @@ pub const SETTLE: Secs = Secs::from_millis(100);
 pub const ORPHAN_GRACE: Secs = Secs::from_secs(1);
 /// How long KILL may stay without effect on processes in uninterruptible sleep, or refused, before the tree is called dirty.
 pub const STUCK: Secs = Secs::from_secs(2);
+/// So many looks at least have to show no fewer.
+const LOOKS_IN_VAIN: u32 = 3;
 /// So many times the order's `verify` at most.
-const LONGEST_VERIFY: u64 = 3;
+const LONGEST_VERIFY: u64 = 6;
 /// What still lives this long after KILL gets it again, by itself, and then after twice as long each time: cgroup.kill passes over a process whose first thread has ended while
 /// others run (measured on Linux 6.18).
 const KILL_AGAIN: Secs = Secs::from_millis(50);
@@ -178,6 +180,7 @@ enum Phase {
         began: u64,
         moved: u64,
         fewest: usize,
+        looks: u32,
     },
     Done,
 }
@@ -285,10 +288,10 @@ impl Stop {
             }
             Phase::Asking { .. } => self.ask(now, &live),
             Phase::Freezing { round } => self.freeze(now, round, &live),
-            Phase::Killing { began, moved, fewest } => {
-                let moved = if live.len() < fewest { now } else { moved };
-                self.phase = Phase::Killing { began, moved, fewest: fewest.min(live.len()) };
-                self.kill(now, began, moved, &live)
+            Phase::Killing { began, moved, fewest, looks } => {
+                let (moved, looks) = if live.len() < fewest { (now, 0) } else { (moved, looks + 1) };
+                self.phase = Phase::Killing { began, moved, fewest: fewest.min(live.len()), looks };
+                self.kill(now, &live)
             }
             Phase::Done => Vec::new(),
         }
@@ -425,22 +428,24 @@ impl Stop {
         }
         if fresh.is_empty() || round >= FREEZE_ROUNDS {
             self.poll_ms = 1;
-            self.phase = Phase::Killing { began: now, moved: now, fewest: live.len() };
-            return self.kill(now, now, now, live);
+            self.phase = Phase::Killing { began: now, moved: now, fewest: live.len(), looks: 0 };
+            return self.kill(now, live);
         }
         self.phase = Phase::Freezing { round: round + 1 };
         vec![Effect::Freeze(fresh, self.reach()), Effect::Scan]
     }
 
-    /// Thousands take their time to end: they are waited for while they become fewer, yet not for ever.
-    fn kill(&mut self, now: u64, began: u64, moved: u64, live: &[Seen]) -> Vec<Effect> {
+    /// Thousands take their time to end: they are waited for while they become fewer, yet not for ever. Where this process itself
+    /// hardly gets to look, time alone says nothing.
+    fn kill(&mut self, now: u64, live: &[Seen]) -> Vec<Effect> {
+        let Phase::Killing { began, moved, looks, .. } = self.phase else { return Vec::new() };
         let waited = now.saturating_sub(moved);
-        let verify = self.order.verify.millis();
         let hopeless = |seen: &Seen| {
             seen.activity == Activity::Uninterruptible || self.tracks.get(&seen.id).is_some_and(|track| track.refused)
         };
         let stuck = waited >= STUCK.millis() && live.iter().all(hopeless);
-        if waited >= verify || now.saturating_sub(began) >= verify * LONGEST_VERIFY || stuck {
+        let in_vain = waited >= self.order.verify.millis() && looks >= LOOKS_IN_VAIN;
+        if in_vain || stuck || now.saturating_sub(began) >= self.order.verify.millis() * LONGEST_VERIFY {
             return self.finish(Cleanup::Dirty);
         }
         let (mut fresh, mut again) = (Vec::new(), Vec::new());

@@ -234,11 +234,31 @@ fn a_process_that_merely_takes_its_time_is_given_the_whole_bound() {
             (0, Input::Begin, "scan"),
             (0, whole(&[other(2)]), "freeze:2 scan"),
             (0, whole(&[other(2)]), "kill:2 wait:1"),
-            (3999, whole(&[other(2)]), "kill-only:2 wait:4001"),
+            (1, whole(&[other(2)]), "wait:3"),
+            (3999, whole(&[other(2)]), "kill-only:2 wait:4003"),
             (4000, whole(&[other(2)]), "dirty"),
         ],
     );
     assert_eq!(fates(verdict), [(2, Fate::Survived)]);
+}
+
+/// On a machine where ledger itself hardly runs: two looks say nothing, and who becomes fewer is waited for anew.
+#[test]
+fn a_crowd_is_given_up_only_when_looks_have_shown_that_it_stays() {
+    let order = StopOrder { verify: Secs::from_secs(4), ..StopOrder::at_once() };
+    check(
+        order,
+        &[
+            (0, Input::Begin, "scan"),
+            (0, whole(&[other(2), other(3)]), "freeze:2,3 scan"),
+            (0, whole(&[other(2), other(3)]), "kill:2,3 wait:1"),
+            (9000, whole(&[other(2), other(3)]), "kill-only:2,3 wait:9002"),
+            (13_000, whole(&[other(3)]), "kill-only:3 wait:13004"),
+            (16_990, whole(&[other(3)]), "kill-only:3 wait:16998"),
+            (16_999, whole(&[other(3)]), "wait:17015"),
+            (17_000, whole(&[other(3)]), "dirty"),
+        ],
+    );
 }
 
 #[test]
