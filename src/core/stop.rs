@@ -19,8 +19,10 @@ use super::process::{Fate, OursBy, ProcessId};
 pub const SETTLE: Secs = Secs::from_millis(100);
 /// The grace where the leader is already gone: nobody is left who could still be tidying up for the rest.
 pub const ORPHAN_GRACE: Secs = Secs::from_secs(1);
-/// How long KILL may stay without effect on processes in uninterruptible sleep, or refused, before the tree is called dirty.
-pub const STUCK: Secs = Secs::from_secs(2);
+/// How long KILL may be refused before the tree is called dirty, and how long uninterruptible sleep may last: on a machine that does
+/// nothing but fork, a dying process waits seconds for a lock.
+pub const REFUSED: Secs = Secs::from_secs(2);
+pub const STUCK: Secs = Secs::from_secs(5);
 /// So many looks at least have to show no fewer.
 const LOOKS_IN_VAIN: u32 = 3;
 /// So many times the order's `verify` at most.
@@ -440,10 +442,10 @@ impl Stop {
     fn kill(&mut self, now: u64, live: &[Seen]) -> Vec<Effect> {
         let Phase::Killing { began, moved, looks, .. } = self.phase else { return Vec::new() };
         let waited = now.saturating_sub(moved);
-        let hopeless = |seen: &Seen| {
-            seen.activity == Activity::Uninterruptible || self.tracks.get(&seen.id).is_some_and(|track| track.refused)
-        };
-        let stuck = waited >= STUCK.millis() && live.iter().all(hopeless);
+        let refused = |seen: &Seen| self.tracks.get(&seen.id).is_some_and(|track| track.refused);
+        let hopeless = |seen: &Seen| refused(seen) || seen.activity == Activity::Uninterruptible;
+        let stuck =
+            (waited >= REFUSED.millis() && live.iter().all(refused)) || (waited >= STUCK.millis() && live.iter().all(hopeless));
         let in_vain = waited >= self.order.verify.millis() && looks >= LOOKS_IN_VAIN;
         if in_vain || stuck || now.saturating_sub(began) >= self.order.verify.millis() * LONGEST_VERIFY {
             return self.finish(Cleanup::Dirty);

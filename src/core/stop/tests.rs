@@ -201,8 +201,8 @@ fn uninterruptible_sleep_is_waited_for_and_then_dirty() {
             (0, whole(&[stuck]), "freeze:2 scan"),
             (0, whole(&[stuck]), "kill:2 wait:1"),
             (50, whole(&[stuck]), "kill-only:2 wait:52"),
-            (1999, whole(&[stuck]), "kill-only:2 wait:2003"),
-            (2000, whole(&[stuck]), "dirty"),
+            (4999, whole(&[stuck]), "kill-only:2 wait:5003"),
+            (5000, whole(&[stuck]), "dirty"),
         ],
     );
     assert_eq!(fates(verdict), [(2, Fate::Survived)]);

@@ -173,14 +173,18 @@ impl OurTree {
             }
         }
         let session = self.session_in_use(&stats);
+        // Whatever an owner that died has orphaned lands on ledger, so who hides what it carries is no reason to doubt.
+        let lands_on_us = matches!(self.root, Root::Adopted { .. }) && self.has(Mechanism::Subreaper);
+        let mut doubt = None;
         let mut first = Vec::new();
         let candidates = stats.iter().filter(|stat| !stat.is_kernel_thread && stat.id.start >= self.since);
         for stat in candidates.filter(|stat| !self.spared_before.contains(&stat.id)) {
-            if let Some(why) = self.claim(stat, session, &mut look.missing) {
+            if let Some(why) = self.claim(stat, session, &mut doubt) {
                 look.claim(stat.id.pid, why);
                 first.push(stat.id.pid);
             }
         }
+        look.missing = look.missing.take().or(doubt.filter(|_| !lands_on_us));
         self.find_below(&first, look, OursBy::Descendant);
         unreadable
     }
