@@ -13,6 +13,7 @@ use crate::core::row::Summary;
 use crate::report::escape;
 use crate::sink::{self, Variables, service_jobs};
 use crate::source::assemble::{DEFAULT_JOB_NAME, Question, assemble};
+use crate::source::lines::BYTE_ORDER_MARK;
 use crate::source::{self, Found};
 
 #[derive(Debug, Args)]
@@ -172,6 +173,9 @@ pub fn read_bounded(path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
     std::fs::File::open(path).map_err(wrong)?.take(most as u64 + 1).read_to_end(&mut bytes).map_err(wrong)?;
     if bytes.len() > most {
         return Err(Failure::usage(format!("{}: it has more than {most} bytes", path.display())));
+    }
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
     }
     Ok(bytes)
 }

@@ -223,7 +223,7 @@ impl HistoryArgs {
                 return Err(Failure::usage(format!("--runs {run}: no leg of that run has a healthy pass")));
             }
         }
-        let (since, until) = (read_day(self.since.as_deref())?, read_day(self.until.as_deref())?);
+        let (since, until) = (read_day("--since", self.since.as_deref())?, read_day("--until", self.until.as_deref())?);
         legs.retain(|leg| {
             (self.runs.is_empty() || self.runs.iter().any(|run| run == leg.run_id.as_str()))
                 && since.is_none_or(|since| leg.ended >= since)
@@ -238,10 +238,10 @@ impl HistoryArgs {
 }
 
 /// A time, or a day that begins at midnight UTC.
-fn read_day(text: Option<&str>) -> Result<Option<Wall>, Failure> {
+fn read_day(flag: &str, text: Option<&str>) -> Result<Option<Wall>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let day = (text.len() == 10).then(|| Wall::parse(&format!("{text}T00:00:00Z"))).flatten();
-    day.map_or_else(|| super::report::read_time(text), Ok).map(Some)
+    day.map_or_else(|| super::report::read_time(flag, text), Ok).map(Some)
 }
 
 impl PolicyArgs {

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::asked::LegArgs;
 use super::{Failure, World, print};
 use crate::host::clock;
-use crate::source::archive;
+use crate::source::{SourceError, archive};
 
 /// Gather legs or timings into one archive; the same input again changes nothing
 #[derive(Debug, Args)]
@@ -32,7 +32,11 @@ pub struct ImportArgs {
 
 pub fn run(args: &ImportArgs, world: &World) -> Result<i32, Failure> {
     let question = args.legs.question(world, clock::now().wall);
-    let (done, warnings) = archive::import(&args.sources, &args.into, &question).map_err(Failure::usage)?;
+    let (done, warnings) = archive::import(&args.sources, &args.into, &question).map_err(|error| match error {
+        SourceError::Store(_) => Failure::usage(error),
+        // Every source is looked at before the first is taken in.
+        error => Failure::usage(error).hint("nothing was imported, of the other sources neither: name those that are there"),
+    })?;
     if args.json {
         let document = json!({ "v": 1, "into": args.into.display().to_string(), "imported": done, "warnings": warnings });
         print(&format!("{document:#}\n"))?;

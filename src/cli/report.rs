@@ -124,7 +124,7 @@ pub fn run(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
         (Some(path), Format::AttemptedLegs) => out::merge_into(path, |older| {
             attempted_legs::attempted_legs(&summary, older).map_err(|error| older_file(path, &error))
         })?,
-        (Some(path), Format::CiData) if path.is_dir() => write_legs(&summary, path)?,
+        (Some(path), Format::CiData) if is_folder(path) => write_legs(&summary, path)?,
         (Some(path), _) => {
             let text = render(&summary, format, args, world)?;
             out::replace(path, text.as_bytes()).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
@@ -167,7 +167,7 @@ fn sources(args: &ReportArgs) -> Vec<String> {
 /// Reads the sources, again and again where a running leg is waited for.
 /// A source that cannot be read hides nothing of the others: its failure comes beside them.
 fn look(args: &ReportArgs, world: &World, sources: &[String]) -> Result<(Summary, Option<Failure>), Failure> {
-    let set_clock = args.now.as_deref().map(read_time).transpose()?;
+    let set_clock = args.now.as_deref().map(|now| read_time("--now", now)).transpose()?;
     loop {
         let mut found = Found::default();
         let mut question = args.legs.question(world, set_clock.unwrap_or_else(|| clock::now().wall));
@@ -230,7 +230,13 @@ fn fold_tested(summary: &Summary, path: &Path, incomplete: IncompleteRows) -> Re
     }
 }
 
+/// A folder that is there, or that is meant by the separator behind its name.
+fn is_folder(path: &Path) -> bool {
+    path.is_dir() || path.as_os_str().as_encoded_bytes().last().is_some_and(|last| std::path::is_separator(char::from(*last)))
+}
+
 fn write_legs(summary: &Summary, folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|error| Failure::usage(format!("{}: {error}", folder.display())))?;
     for (row, name) in summary.legs.iter().zip(ci_data::leg_file_names(&summary.legs)) {
         let path = folder.join(name);
         let lines = ci_data::leg_lines(row);
@@ -286,13 +292,13 @@ fn older_file(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::usage(format!("{}: {error}", path.display())).hint("it was not written over; mend it or name another file with --out")
 }
 
-/// The reader's clock as a test sets it.
-pub fn read_time(text: &str) -> Result<Wall, Failure> {
+/// A time as the flag of this name gives it, the reader's clock for one.
+pub fn read_time(flag: &str, text: &str) -> Result<Wall, Failure> {
     let seconds = || text.parse::<f64>().ok().filter(|seconds| seconds.is_finite());
     let time = Wall::parse(text).or_else(|| seconds().map(|seconds| Wall((seconds * 1000.0) as i64)));
-    let time = time.ok_or_else(|| Failure::usage(format!("--now {text}: write RFC 3339, or seconds since 1970")))?;
+    let time = time.ok_or_else(|| Failure::usage(format!("{flag} {text}: write RFC 3339, or seconds since 1970")))?;
     time.in_writing().ok_or_else(|| {
-        Failure::usage(format!("--now {text}: no date can say that; write RFC 3339, or seconds (not milliseconds) since 1970"))
+        Failure::usage(format!("{flag} {text}: no date can say that; write RFC 3339, or seconds (not milliseconds) since 1970"))
     })
 }
 
@@ -302,10 +308,11 @@ mod tests {
 
     #[test]
     fn the_readers_clock_is_a_date_or_seconds() {
-        assert_eq!(read_time("1790000000.5").unwrap(), Wall(1_790_000_000_500));
-        assert_eq!(read_time("1970-01-01T00:00:01Z").unwrap(), Wall(1000));
+        assert_eq!(read_time("--now", "1790000000.5").unwrap(), Wall(1_790_000_000_500));
+        assert_eq!(read_time("--now", "1970-01-01T00:00:01Z").unwrap(), Wall(1000));
         for text in ["99999999999999999", "-99999999999999999", "1e300", "NaN", "inf", "soon", "9999-12-31T23:59:59-01:00"] {
-            assert_eq!(read_time(text).unwrap_err().code, 2, "{text}");
+            let refused = read_time("--since", text).unwrap_err();
+            assert!(refused.code == 2 && refused.message.starts_with(&format!("--since {text}: ")), "{}", refused.message);
         }
     }
 }

@@ -10,6 +10,7 @@ use std::fmt;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::legline::LegLine;
 use super::moment::{Secs, Wall};
 use super::outcome::{Outcome, Status};
 
@@ -25,6 +26,10 @@ pub enum Line<'a> {
     Boot(Boot<'a>),
     TestFile(TestFile<'a>),
     Suite(Suite<'a>),
+    /// Ledger's own word on a leg.
+    Leg(Box<LegLine>),
+    /// A planned file that left no record: ledger's own, too.
+    Missing(Missing<'a>),
     /// A kind that is not known here; it is data of somebody else and no error.
     Other(Cow<'a, str>),
 }
@@ -37,6 +42,20 @@ pub struct Origin<'a> {
     pub platform: Cow<'a, str>,
     pub sha: Option<Cow<'a, str>>,
     pub host: Option<Cow<'a, str>>,
+    /// Of every line of a leg that ledger tells whole, and of `suite` records.
+    pub target: Option<Cow<'a, str>>,
+    /// Of lines that ledger wrote for a leg which the public shape cannot tell whole.
+    pub attempt: Option<Cow<'a, str>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Missing<'a> {
+    pub origin: Origin<'a>,
+    pub file: Cow<'a, str>,
+    pub file_b64: Option<Cow<'a, str>>,
+    pub round: Option<u32>,
+    /// It had begun.
+    pub began: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +77,9 @@ pub struct TestFile<'a> {
     /// The word as written; [`TestFile::status`] reads it.
     pub status_word: Cow<'a, str>,
     pub outcome_word: Option<Cow<'a, str>>,
+    /// The raw name, where it is no UTF-8.
+    pub file_b64: Option<Cow<'a, str>>,
+    pub round: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -65,7 +87,8 @@ pub struct Suite<'a> {
     pub origin: Origin<'a>,
     pub scope: Cow<'a, str>,
     pub conclusion: Cow<'a, str>,
-    pub target: Option<Cow<'a, str>>,
+    /// The version that the target came to.
+    pub resolved: Option<Cow<'a, str>>,
     pub files: Option<u32>,
     pub failed: Option<u32>,
 }
@@ -110,8 +133,16 @@ pub fn parse_line(line: &[u8]) -> Result<Option<Line<'_>>, BadLine> {
         return Ok(None);
     }
     let fields: Fields<'_> = serde_json::from_str(line).map_err(|error| BadLine::Json(clip(&error.to_string(), 200)))?;
+    if fields.kind.as_deref() == Some(LEG) {
+        let told: LegLine = serde_json::from_str(line).map_err(|error| BadLine::Json(clip(&error.to_string(), 200)))?;
+        return Ok(Some(Line::Leg(Box::new(told.bounded()))));
+    }
     fields.into_line().map(Some)
 }
+
+/// The kinds of ledger's own lines.
+const LEG: &str = "leg";
+const MISSING: &str = "missing-file";
 
 /// The fields of all kinds in one flat set.
 #[derive(Debug, Default)]
@@ -136,6 +167,10 @@ struct Fields<'a> {
     target: Option<Cow<'a, str>>,
     files: Option<f64>,
     failed: Option<f64>,
+    attempt: Option<Cow<'a, str>>,
+    resolved: Option<Cow<'a, str>>,
+    file_b64: Option<Cow<'a, str>>,
+    round: Option<f64>,
 }
 
 impl<'a> Fields<'a> {
@@ -161,13 +196,17 @@ impl<'a> Fields<'a> {
             "target" => self.target = value.text(),
             "files" => self.files = value.number(),
             "failed" => self.failed = value.number(),
+            "attempt" => self.attempt = value.text(),
+            "resolved" => self.resolved = value.text(),
+            "file_b64" => self.file_b64 = value.text(),
+            "round" => self.round = value.number(),
             _ => {}
         }
     }
 
     fn into_line(self) -> Result<Line<'a>, BadLine> {
         let kind = self.kind.ok_or(BadLine::Missing { kind: String::new(), field: "kind" })?;
-        if !matches!(kind.as_ref(), "boot" | "test-file" | "suite") {
+        if !matches!(kind.as_ref(), "boot" | "test-file" | "suite" | MISSING) {
             return Ok(Line::Other(kind));
         }
         let missing = |field| BadLine::Missing { kind: kind.clone().into_owned(), field };
@@ -177,7 +216,10 @@ impl<'a> Fields<'a> {
             platform: self.platform.ok_or_else(|| missing("platform"))?,
             sha: self.sha,
             host: self.host,
+            target: self.target.filter(|target| !target.is_empty()),
+            attempt: self.attempt.filter(|attempt| !attempt.is_empty()),
         };
+        let round = self.round.and_then(count);
         Ok(match kind.as_ref() {
             "boot" => Line::Boot(Boot {
                 origin,
@@ -193,12 +235,21 @@ impl<'a> Fields<'a> {
                 duration: self.duration_s.and_then(Secs::from_f64),
                 status_word: self.status.ok_or_else(|| missing("status"))?,
                 outcome_word: self.outcome,
+                file_b64: self.file_b64,
+                round,
+            }),
+            MISSING => Line::Missing(Missing {
+                origin,
+                file: self.file.filter(|file| !file.is_empty()).ok_or_else(|| missing("file"))?,
+                file_b64: self.file_b64,
+                round,
+                began: self.outcome.is_none(),
             }),
             _ => Line::Suite(Suite {
                 origin,
                 scope: self.scope.ok_or_else(|| missing("scope"))?,
                 conclusion: self.conclusion.ok_or_else(|| missing("conclusion"))?,
-                target: self.target.filter(|target| !target.is_empty()),
+                resolved: self.resolved.filter(|resolved| !resolved.is_empty()),
                 files: self.files.and_then(count),
                 failed: self.failed.and_then(count),
             }),
@@ -338,7 +389,30 @@ pub enum WrittenLine<'a> {
         duration_s: Option<Secs>,
         status: Status,
         outcome: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file_b64: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        round: Option<u32>,
+        #[serde(flatten)]
+        tag: Option<Tag<'a>>,
     },
+    /// `outcome` is `not-run`, or `null` for a file that had begun.
+    MissingFile {
+        ts: Wall,
+        run_id: &'a str,
+        sha: &'a str,
+        platform: &'a str,
+        host: &'a str,
+        file: &'a str,
+        outcome: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file_b64: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        round: Option<u32>,
+        #[serde(flatten)]
+        tag: Option<Tag<'a>>,
+    },
+    Leg(&'a LegLine),
     Suite {
         ts: Wall,
         run_id: &'a str,
@@ -350,7 +424,18 @@ pub enum WrittenLine<'a> {
         target: &'a str,
         files: u32,
         failed: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        resolved: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        attempt: Option<&'a str>,
     },
+}
+
+/// Which leg a line belongs to, where run and platform do not say it.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Tag<'a> {
+    pub target: &'a str,
+    pub attempt: &'a str,
 }
 
 /// One record of a timing file.
@@ -401,7 +486,7 @@ mod tests {
         assert_eq!(read.origin.ts.to_string(), "2026-07-04T23:56:03.148Z");
         let suite = br#"{"kind":"suite","ts":"2026-07-04T23:56:03.148Z","run_id":7,"platform":"p","scope":"full","conclusion":"pass","target":"stable","files":12,"failed":0}"#;
         let Ok(Some(Line::Suite(suite))) = parse_line(suite) else { panic!("no suite") };
-        assert_eq!((suite.origin.run_id.as_ref(), suite.files, suite.target.as_deref()), ("7", Some(12), Some("stable")));
+        assert_eq!((suite.origin.run_id.as_ref(), suite.files, suite.origin.target.as_deref()), ("7", Some(12), Some("stable")));
         assert_eq!(parse_line(br#"{"kind":"weather"}"#), Ok(Some(Line::Other("weather".into()))));
         assert_eq!(parse_line(b"  \r"), Ok(None));
     }

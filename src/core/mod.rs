@@ -17,6 +17,7 @@ pub mod history;
 pub mod ids;
 pub mod job;
 pub mod lease;
+pub mod legline;
 pub mod marker;
 pub mod moment;
 pub mod outcome;

@@ -3,6 +3,8 @@
 //! A viewer shows what failed and forgets the rest, so nothing that is missing may look like success: every planned file is a case, and a
 //! leg that did not pass although each of its files did gets a case of its own.
 
+use base64::Engine as _;
+
 use crate::core::moment::{Secs, Wall};
 use crate::core::outcome::Outcome;
 use crate::core::row::{FileRow, LegRow};
@@ -103,6 +105,7 @@ fn named(name: String) -> String {
 
 fn file_facts(file: &FileRow) -> Vec<(&'static str, String)> {
     let mut facts = vec![("index", file.index.to_string()), ("round", file.round.to_string())];
+    facts.extend(raw_name(file).map(|b64| ("file_b64", b64)));
     let mut fact = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
     fact("cap_s", file.cap_s.map(|cap| cap.as_f64().to_string()));
     fact("cap_basis", file.cap_basis.as_deref().map(escape::sentence));
@@ -121,6 +124,13 @@ fn file_facts(file: &FileRow) -> Vec<(&'static str, String)> {
     facts
 }
 
+/// The bytes of a name that a case cannot bear as it is: it is no text, or acts, or is too long.
+fn raw_name(file: &FileRow) -> Option<String> {
+    let is_shown = escape::name(&file.file) == file.file && escape::xml(&file.file) == file.file;
+    let bytes = || base64::engine::general_purpose::STANDARD.encode(&file.file);
+    file.file_b64.clone().or_else(|| (!is_shown).then(bytes))
+}
+
 /// What a viewer shows beside the cases of a leg.
 pub fn leg_facts(leg: &LegRow) -> Vec<(&'static str, String)> {
     let mut facts = vec![
@@ -137,6 +147,11 @@ pub fn leg_facts(leg: &LegRow) -> Vec<(&'static str, String)> {
     let mut fact = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
     fact("shard", leg.shard.map(|shard| shard.to_string()));
     fact("files_planned", leg.files_planned.map(|planned| planned.to_string()));
+    fact("files_failed", Some(leg.files_failed.to_string()));
+    fact("stopped_by", leg.stopped_by.map(|by| by.as_str().to_owned()));
+    fact("scope", leg.scope.map(|scope| scope.as_str().to_owned()));
+    fact("epoch", leg.epoch.as_ref().map(|epoch| escape::name(epoch.as_str())));
+    fact("ended_at", leg.ended_at.map(|ended| ended.to_string()));
     fact("resolved", leg.resolved.as_deref().map(escape::name));
     fact("sha", leg.sha.as_deref().map(escape::name));
     fact("event", leg.event.as_deref().map(escape::name));

@@ -1,11 +1,19 @@
 //! ci-data lines out of legs, in the shape that public projects keep.
+//!
+//! That shape knows legs which came to their end, one attempt of each. What it cannot say stands in lines and fields of ledger's own,
+//! which other readers skip; a leg of which it says all has none of them.
 
 use std::collections::BTreeSet;
 
-use crate::core::cidata::WrittenLine;
+use crate::core::cidata::{Tag, WrittenLine};
+use crate::core::legline::LegLine;
 use crate::core::moment::Wall;
-use crate::core::outcome::{Conclusion, Outcome, Scope};
-use crate::core::row::{LegRow, Summary};
+use crate::core::outcome::{Conclusion, Outcome, Scope, Terminal};
+use crate::core::row::{FileRow, LegRow, OtherEpoch, Summary};
+use crate::core::version::is_version;
+
+/// The attempt of a leg whose lines name none.
+const FIRST_ATTEMPT: &str = "1";
 
 /// All legs, one after the other.
 pub fn ci_data(summary: &Summary) -> String {
@@ -14,47 +22,21 @@ pub fn ci_data(summary: &Summary) -> String {
 
 /// The lines of one leg. A leg that did not reach its end has no suite line: its end is not the suite's word to give.
 pub fn leg_lines(row: &LegRow) -> String {
-    let ts = super::merged::date_of(row).unwrap_or(Wall(0));
-    let sha = row.sha.as_deref().unwrap_or_default();
-    let (run_id, platform) = (row.run_id.as_str(), row.platform.as_str());
-    // Platforms are named `<system>-<machine>`; the line's host is the system.
-    let host = platform.split('-').next().unwrap_or(platform);
-    // The format has no field for a shard. Its name goes with the target, in the form of a leg's key, so that no two shards are one leg.
-    let target = row.shard.map_or_else(|| row.target.to_string(), |shard| format!("{}|{shard}", row.target));
+    let lines = Lines::of(row);
     let mut text = String::new();
-    let ran = row.files.iter().filter_map(|file| Some((file, file.outcome.as_ref()?)));
-    for (file, outcome) in ran.filter(|(_, outcome)| **outcome != Outcome::NotRun) {
-        push(
-            &mut text,
-            &WrittenLine::TestFile {
-                ts,
-                run_id,
-                sha,
-                platform,
-                host,
-                file: &file.file,
-                duration_s: file.duration_s,
-                status: outcome.status(),
-                outcome: outcome.as_str(),
-            },
-        );
+    if lines.tag.is_some() {
+        for other in row.attempts.iter().rev() {
+            push(&mut text, &WrittenLine::Leg(&lines.other(other)));
+        }
+        push(&mut text, &WrittenLine::Leg(&lines.leg()));
+    }
+    for file in &row.files {
+        if let Some(line) = lines.file(file) {
+            push(&mut text, &line);
+        }
     }
     if let Some(conclusion @ (Conclusion::Pass | Conclusion::Fail)) = row.conclusion {
-        push(
-            &mut text,
-            &WrittenLine::Suite {
-                ts,
-                run_id,
-                sha,
-                platform,
-                host,
-                scope: row.scope.unwrap_or(Scope::Filtered).as_str(),
-                conclusion: conclusion.as_str(),
-                target: &target,
-                files: row.files_reported,
-                failed: row.files_failed,
-            },
-        );
+        push(&mut text, &lines.suite(conclusion));
     }
     text
 }
@@ -62,26 +44,183 @@ pub fn leg_lines(row: &LegRow) -> String {
 /// Whether a leg's lines say less than those that are kept of it. Its own end always counts; without it, a leg whose evidence cannot be
 /// read for a moment looks like one that left less.
 pub fn is_poorer(lines: &[u8], older: &[u8]) -> bool {
-    let has_its_end = |lines: &[u8]| lines.split(|byte| *byte == b'\n').any(is_suite);
-    let count = |lines: &[u8]| lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
+    let has_its_end = |lines: &[u8]| lines.split(|byte| *byte == b'\n').any(|line| is_a(line, "suite"));
+    // Planned files without a record have lines too, and are no records.
+    let count = |lines: &[u8]| lines.split(|byte| *byte == b'\n').filter(|line| is_a(line, "test-file")).count();
     !has_its_end(lines) && (has_its_end(older) || count(lines) < count(older))
 }
 
-fn is_suite(line: &[u8]) -> bool {
+fn is_a(line: &[u8], kind: &str) -> bool {
     #[derive(serde::Deserialize)]
     struct Kind {
         kind: String,
     }
-    serde_json::from_slice::<Kind>(line).is_ok_and(|line| line.kind == "suite")
+    serde_json::from_slice::<Kind>(line).is_ok_and(|line| line.kind == kind)
 }
 
-/// `<run_id>-<platform>-<target>.ndjson`, with everything that could leave the folder replaced.
+/// What the lines of one leg share.
+struct Lines<'a> {
+    row: &'a LegRow,
+    ts: Wall,
+    sha: &'a str,
+    host: &'a str,
+    /// The format has no field for a shard. Its name goes with the target, in the form of a leg's key, so that no two shards are one leg.
+    target: String,
+    /// The attempt, where the lines have to say their leg.
+    tag: Option<&'a str>,
+}
+
+impl<'a> Lines<'a> {
+    fn of(row: &'a LegRow) -> Self {
+        let platform = row.platform.as_str();
+        Self {
+            row,
+            ts: super::merged::date_of(row).unwrap_or(Wall(0)),
+            sha: row.sha.as_deref().unwrap_or_default(),
+            // Platforms are named `<system>-<machine>`; the line's host is the system.
+            host: platform.split('-').next().unwrap_or(platform),
+            target: row.shard.map_or_else(|| row.target.to_string(), |shard| format!("{}|{shard}", row.target)),
+            tag: (!is_plain(row)).then(|| row.attempt.as_str()),
+        }
+    }
+
+    fn tag(&self) -> Option<Tag<'_>> {
+        self.tag.map(|attempt| Tag { target: &self.target, attempt })
+    }
+
+    fn file<'l>(&'l self, file: &'l FileRow) -> Option<WrittenLine<'l>> {
+        let (ts, run_id, sha, platform, host) =
+            (self.ts, self.row.run_id.as_str(), self.sha, self.row.platform.as_str(), self.host);
+        let (file_b64, round, tag) = (file.file_b64.as_deref(), Some(file.round).filter(|round| *round > 1), self.tag());
+        let name = file.file.as_str();
+        match &file.outcome {
+            Some(outcome) if *outcome != Outcome::NotRun => Some(WrittenLine::TestFile {
+                ts,
+                run_id,
+                sha,
+                platform,
+                host,
+                file: name,
+                duration_s: file.duration_s,
+                status: outcome.status(),
+                outcome: outcome.as_str(),
+                file_b64,
+                round,
+                tag,
+            }),
+            // A leg that passed by its own word has no names for what it did not list.
+            missing if tag.is_some() && self.row.conclusion != Some(Conclusion::Pass) => Some(WrittenLine::MissingFile {
+                ts,
+                run_id,
+                sha,
+                platform,
+                host,
+                file: name,
+                outcome: missing.as_ref().map(Outcome::as_str),
+                file_b64,
+                round,
+                tag,
+            }),
+            _ => None,
+        }
+    }
+
+    fn suite(&self, conclusion: Conclusion) -> WrittenLine<'_> {
+        WrittenLine::Suite {
+            ts: self.ts,
+            run_id: self.row.run_id.as_str(),
+            sha: self.sha,
+            platform: self.row.platform.as_str(),
+            host: self.host,
+            scope: self.row.scope.unwrap_or(Scope::Filtered).as_str(),
+            conclusion: conclusion.as_str(),
+            target: &self.target,
+            files: self.row.files_reported,
+            failed: self.row.files_failed,
+            // A target that is a version says it itself.
+            resolved: self.row.resolved.as_deref().filter(|_| !is_version(self.row.target.as_str())),
+            attempt: self.tag,
+        }
+    }
+
+    fn leg(&self) -> LegLine {
+        let row = self.row;
+        LegLine {
+            ts: self.ts,
+            run_id: row.run_id.clone(),
+            sha: row.sha.clone(),
+            platform: row.platform.clone(),
+            host: self.host.to_owned(),
+            target: self.target.clone(),
+            attempt: row.attempt.clone(),
+            epoch: row.epoch.clone(),
+            scope: row.scope,
+            event: row.event.clone(),
+            resolved: row.resolved.clone(),
+            terminal: row.terminal,
+            stopped_by: row.stopped_by,
+            conclusion: row.conclusion,
+            why: row.why.clone(),
+            started_at: row.started_at,
+            ended_at: row.ended_at,
+            duration_s: row.duration_s,
+            files_planned: row.files_planned,
+            files_reported: row.files_reported,
+            files_failed: row.files_failed,
+            last_file: row.last_file.clone(),
+            current_file: row.current_file.clone(),
+            last_checkpoint_ts: row.last_checkpoint_ts,
+        }
+    }
+
+    /// What another attempt or epoch left; its files are told where it is told itself.
+    fn other(&self, other: &OtherEpoch) -> LegLine {
+        // The only record of its attempt needs no epoch to be told apart, and is then known again in a file of its own.
+        let alone = other.attempt != self.row.attempt
+            && self.row.attempts.iter().filter(|another| another.attempt == other.attempt).count() == 1;
+        LegLine {
+            ts: other.ended_at.or(other.started_at).unwrap_or(Wall(0)),
+            attempt: other.attempt.clone(),
+            epoch: other.epoch.clone().filter(|_| !alone),
+            terminal: other.terminal,
+            stopped_by: None,
+            conclusion: other.conclusion,
+            why: other.why.clone(),
+            started_at: other.started_at,
+            ended_at: other.ended_at,
+            duration_s: None,
+            files_planned: other.files_planned,
+            files_reported: other.files_reported,
+            files_failed: other.files_failed,
+            last_file: other.last_file.clone(),
+            current_file: other.current_file.clone(),
+            last_checkpoint_ts: None,
+            ..self.leg()
+        }
+    }
+}
+
+/// Whether the public shape says all of this leg.
+fn is_plain(row: &LegRow) -> bool {
+    row.terminal == Terminal::Complete
+        && matches!(row.conclusion, Some(Conclusion::Pass | Conclusion::Fail))
+        && row.attempt.as_str() == FIRST_ATTEMPT
+        && row.attempts.is_empty()
+        && row.files_planned.is_none_or(|planned| planned == row.files_reported)
+}
+
+/// `<run_id>-<platform>-<target>.ndjson`, with everything that could leave the folder replaced. A later attempt has its number behind
+/// it, so that it takes no other's place.
 fn leg_file_name(row: &LegRow) -> String {
     let shard = row.shard.map(|shard| format!("-{}of{}", shard.index, shard.count)).unwrap_or_default();
     let name = format!("{}-{}-{}{shard}", row.run_id, row.platform, row.target);
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+') { c } else { '_' };
     let name: String = name.chars().map(safe).take(200).collect();
-    format!("{}.ndjson", name.trim_start_matches('.'))
+    let attempt: String = match row.attempt.as_str() {
+        FIRST_ATTEMPT => String::new(),
+        attempt => format!("~a{}", attempt.chars().map(safe).take(20).collect::<String>()),
+    };
+    format!("{}{attempt}.ndjson", name.trim_start_matches('.'))
 }
 
 /// One name for each leg, in their order. Two legs whose names come out the same are told apart by a number behind a `~`, which no name

@@ -11,7 +11,7 @@ pub mod ci_data;
 pub mod ctrf;
 pub mod escape;
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 pub mod gate;
 pub mod github;
 pub mod html;

@@ -27,6 +27,8 @@ pub fn render(value: &Value) -> String {
 
 /// The older file, `None` where there is none yet. An empty file is none: a first run creates it so.
 pub fn parse_older(bytes: Option<&[u8]>) -> Result<Map<String, Value>, OlderFileError> {
+    // An editor of Windows puts a mark before the text.
+    let bytes = bytes.map(|bytes| bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
     let Some(bytes) = bytes.filter(|bytes| !bytes.trim_ascii().is_empty()) else {
         return Ok(Map::new());
     };

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::assemble::Question;
 use super::open::{Place, SourceError, places, read_place};
+use super::records::Weight;
+use super::unnamed::tell_apart;
 use super::{Evidence, Found, narrow, runtime};
 use crate::core::chain::Chain;
 use crate::core::classify::{Trace, Writer};
@@ -55,11 +57,12 @@ pub fn import(sources: &[String], into: &Path, question: &Question) -> Result<(I
     for source in sources {
         all.extend(places(source, question, &mut found)?);
     }
-    let mut importing = Importing { archive: Archive::create_or_open(into)?, done: Imported::default() };
+    let mut importing = Importing { archive: Archive::create_or_open(into)?, done: Imported::default(), warnings: Vec::new() };
     for evidence in std::mem::take(&mut found.evidence) {
         importing.put_kept(&Kept::of(evidence, question.now))?;
     }
-    for place in all {
+    importing.unnamed(&all, question, &mut found)?;
+    for place in all.into_iter().filter(|place| !place.is_unnamed()) {
         let taken = match &place {
             Place::Ledger(path) => importing.ledger(path, &mut found).map_err(SourceError::from),
             Place::Archive(path) => importing.other_archive(path, &mut found).map_err(SourceError::from),
@@ -73,6 +76,7 @@ pub fn import(sources: &[String], into: &Path, question: &Question) -> Result<(I
             Ok(()) => {}
         }
     }
+    importing.warnings.into_iter().for_each(|warning| found.warn(warning));
     importing.archive.close()?;
     Ok((importing.done, found.warnings))
 }
@@ -145,6 +149,7 @@ pub fn verify(path: &Path) -> Result<ArchiveVerified, StoreError> {
 struct Importing {
     archive: Archive,
     done: Imported,
+    warnings: Vec<String>,
 }
 
 impl Importing {
@@ -227,6 +232,18 @@ impl Importing {
         Ok(())
     }
 
+    /// Files that do not name their own legs are told apart by each other, so all of them are read before any is kept.
+    fn unnamed(&mut self, places: &[Place], question: &Question, found: &mut Found) -> Result<(), SourceError> {
+        let mut rows = Found::default();
+        for place in places.iter().filter(|place| place.is_unnamed()) {
+            if let Err(error) = read_place(place, question, &mut rows) {
+                rows.warn(error.to_string());
+            }
+        }
+        rows.evidence = tell_apart(std::mem::take(&mut rows.evidence));
+        Ok(self.put(rows, question.now, found)?)
+    }
+
     fn other_archive(&mut self, path: &Path, found: &mut Found) -> Result<(), StoreError> {
         let other = Archive::open(path)?;
         let mut epochs = Vec::new();
@@ -287,10 +304,21 @@ impl Importing {
         let number = self.archive.number(&kept.row.leg(), kept.row.epoch.as_ref())?;
         let json = kept.to_json();
         let older = self.archive.row(number)?;
-        let is_behind = match &older {
-            None => false,
-            Some(older) if *older == json => true,
-            Some(older) => serde_json::from_str::<Kept>(older).is_ok_and(|older| older.reach() > kept.reach()),
+        let is_behind = match older.as_ref().filter(|older| **older != json).map(|older| serde_json::from_str::<Kept>(older)) {
+            None => older.is_some(),
+            Some(Err(_)) => false,
+            // Without an epoch there is room for one record only, and times decide.
+            Some(Ok(older)) if kept.row.epoch.is_none() => {
+                let (known, new) = (Weight::of(&older.row), Weight::of(&kept.row));
+                if known.is_as_new_as(&new) {
+                    self.warnings.push(format!(
+                        "{}: what the archive has of it and what is imported are of one time and differ; the worse counts",
+                        kept.row.leg()
+                    ));
+                }
+                known > new
+            }
+            Some(Ok(older)) => older.reach() > kept.reach(),
         };
         if is_behind {
             self.done.rows_known += 1;
@@ -408,6 +436,6 @@ impl Kept {
         };
         let mut row = self.row;
         row.source = Some(shown.to_owned());
-        Evidence { row, trace, writer: Writer::Unknown, resumes: self.resumes }
+        Evidence { row, trace, writer: Writer::Unknown, resumes: self.resumes, unnamed: None }
     }
 }

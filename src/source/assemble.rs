@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use super::records::{Weight, are_one};
+use super::unnamed::tell_apart;
 use super::{Evidence, Found};
 use crate::core::classify::{Facts, Trace, Writer, settle};
 use crate::core::history::PastLeg;
@@ -49,7 +51,7 @@ type Place = (RunId, Platform, Target, Option<Shard>);
 
 pub fn assemble(found: Found, question: &Question) -> Summary {
     let mut assembling = Assembling { question, warnings: found.warnings, places: BTreeMap::new(), run: None };
-    for evidence in found.evidence {
+    for evidence in tell_apart(found.evidence) {
         if question.asks_for(&evidence.row) {
             assembling.add(evidence);
         }
@@ -63,7 +65,7 @@ pub fn assemble(found: Found, question: &Question) -> Summary {
 /// What the evidence teaches about cost: every epoch of every leg that is over, each told once.
 pub fn past_legs(found: Found, question: &Question) -> Vec<PastLeg> {
     let mut assembling = Assembling { question, warnings: Vec::new(), places: BTreeMap::new(), run: None };
-    for evidence in found.evidence {
+    for evidence in tell_apart(found.evidence) {
         if question.asks_for(&evidence.row) {
             assembling.add(evidence);
         }
@@ -126,7 +128,12 @@ impl<'q> Assembling<'q> {
         let row = &evidence.row;
         let place = (row.run_id.clone(), row.platform.clone(), row.target.clone(), row.shard);
         let known = self.places.entry(place).or_default();
-        match known.iter_mut().find(|known| known.row.attempt == evidence.row.attempt && known.row.epoch == evidence.row.epoch) {
+        let is_same = |known: &&mut Evidence| {
+            let same = known.row.attempt == evidence.row.attempt && known.row.epoch == evidence.row.epoch;
+            // Without an epoch two records may be of one leg that was told twice, or of two that share a name.
+            same && (known.row.epoch.is_some() || are_one(&known.row, &evidence.row))
+        };
+        match known.iter_mut().find(is_same) {
             Some(known) => unite(known, evidence),
             None => known.push(evidence),
         }
@@ -240,18 +247,15 @@ impl<'q> Assembling<'q> {
         let (run_id, platform, target, shard) = place.clone();
         let id = LegId { run_id, attempt, platform, target, shard };
         if evidence.is_empty() {
-            evidence.push(Evidence { row: LegRow::named(id.clone()), trace: Trace::None, writer: Writer::Unknown, resumes: None });
+            evidence.push(Evidence {
+                row: LegRow::named(id.clone()),
+                trace: Trace::None,
+                writer: Writer::Unknown,
+                resumes: None,
+                unnamed: None,
+            });
         }
-        evidence.sort_by(|a, b| b.row.epoch.cmp(&a.row.epoch));
-        let has_own_word = |evidence: &Evidence| evidence.row.terminal != Terminal::Running;
-        // A ci-data record of the same attempt is the same leg, told by another instrument: one of the two is enough.
-        if evidence.len() > 1 && evidence.last().is_some_and(|last| last.row.epoch.is_none()) {
-            let told_twice = evidence.first().is_some_and(has_own_word) || !evidence.last().is_some_and(has_own_word);
-            let ci_data = evidence.pop();
-            if !told_twice {
-                evidence.splice(0..0, ci_data);
-            }
-        }
+        self.put_in_order(&id, &mut evidence);
         resume(&mut evidence);
         let question = self.question;
         let job = self.job(&id, planned, is_newest);
@@ -276,6 +280,40 @@ impl<'q> Assembling<'q> {
                 row
             })
             .collect()
+    }
+
+    /// The evidence that speaks for an attempt comes first. Of records without an epoch the newer supersedes the older; where their times
+    /// do not decide, the worse one counts.
+    fn put_in_order(&mut self, id: &LegId, evidence: &mut Vec<Evidence>) {
+        evidence.sort_by(|a, b| b.row.epoch.cmp(&a.row.epoch).then_with(|| Weight::of(&b.row).cmp(&Weight::of(&a.row))));
+        let with_epoch = evidence.partition_point(|evidence| evidence.row.epoch.is_some());
+        if let [first, second, ..] = &evidence[with_epoch..]
+            && Weight::of(&first.row).is_as_new_as(&Weight::of(&second.row))
+        {
+            let told = |evidence: &Evidence| {
+                let word = evidence.row.conclusion.map_or("running", Conclusion::as_str);
+                format!("{} says {word}", evidence.row.source.as_deref().unwrap_or("one"))
+            };
+            self.warnings.push(format!(
+                "{id}: two records of the same time differ, and the worse counts: {}, {}",
+                told(first),
+                told(second)
+            ));
+        }
+        if with_epoch == 0 || with_epoch == evidence.len() {
+            return;
+        }
+        // A ci-data record of the same attempt is the same leg, told by another instrument: one of the two is enough.
+        let has_own_word = |evidence: &Evidence| evidence.row.terminal != Terminal::Running;
+        let told_twice = evidence.first().is_some_and(has_own_word) || !evidence[with_epoch..].iter().any(has_own_word);
+        let mut others = evidence.split_off(with_epoch);
+        if !told_twice {
+            evidence.splice(0..0, others);
+        } else if evidence.iter().all(|evidence| evidence.row.files_failed == 0) {
+            // Yet no failure goes with it.
+            others.retain(|other| other.row.files_failed > 0 || other.row.conclusion == Some(Conclusion::Fail));
+            evidence.append(&mut others);
+        }
     }
 
     fn planned(&self, place: &Place) -> PlannedLeg {
@@ -328,7 +366,10 @@ const MAX_MISSING_SHARDS: u32 = 256;
 fn unite(known: &mut Evidence, other: Evidence) {
     let reach = |evidence: &Evidence| {
         let head = evidence.row.head.as_ref().map(|head| head.seq);
-        (evidence.row.terminal != Terminal::Running, head, evidence.row.progress_seq, evidence.row.files_reported)
+        let own = matches!(evidence.row.terminal, Terminal::Complete | Terminal::Stopped | Terminal::Cancelled);
+        // What a reader once made of silence is less than a leg's own record, and less than its events.
+        let ended = evidence.row.terminal != Terminal::Running;
+        (own, head, evidence.row.progress_seq, ended, evidence.row.files_reported, evidence.row.files.len())
     };
     let (mut best, rest) = if reach(&other) > reach(known) { (other, known.clone()) } else { (known.clone(), other) };
     if best.writer == Writer::Unknown {

@@ -49,7 +49,7 @@ fn evidence_of(path: &Path, found: &mut Found) -> Result<Option<Evidence>, Store
     // A copy says nothing of its writer, also where that one ran on this very host.
     let writer = if pulled.is_some() { Writer::Unknown } else { writer(alive, &leg) };
     let trace = if damaged { Trace::Damaged { after: leg.head.seq } } else { Trace::Ledger };
-    Ok(Some(Evidence { row, trace, writer, resumes: leg.started.resumes.clone() }))
+    Ok(Some(Evidence { row, trace, writer, resumes: leg.started.resumes.clone(), unnamed: None }))
 }
 
 /// A database that names its leg and says nothing of it.
@@ -60,7 +60,7 @@ fn without_a_word(reader: &Reader, why: &str, alive: bool) -> Evidence {
     row.why = why.to_owned();
     row.source = Some(reader.path().display().to_string());
     let (trace, writer) = if alive { (Trace::Ledger, Writer::Alive) } else { (Trace::Unreadable, Writer::Unknown) };
-    Evidence { row, trace, writer, resumes: None }
+    Evidence { row, trace, writer, resumes: None, unnamed: None }
 }
 
 fn writer(alive: bool, leg: &Leg) -> Writer {

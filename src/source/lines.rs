@@ -2,6 +2,9 @@
 
 use std::io::{self, BufRead};
 
+/// What some editors and tools of Windows put before UTF-8 text.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// One line of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Read<'a> {
@@ -11,7 +14,16 @@ pub enum Read<'a> {
 }
 
 /// Calls `each` with every line, without its line feed. The last line needs none.
-pub fn for_each_line<R: BufRead>(mut reader: R, longest: usize, mut each: impl FnMut(Read<'_>)) -> io::Result<()> {
+/// A byte order mark before the first of them is no part of it.
+pub fn for_each_line<R: BufRead>(mut reader: R, longest: usize, mut take: impl FnMut(Read<'_>)) -> io::Result<()> {
+    let mut is_first = true;
+    let mut each = |read: Read<'_>| match read {
+        Read::Line(line) if std::mem::take(&mut is_first) => take(Read::Line(line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line))),
+        read => {
+            is_first = false;
+            take(read);
+        }
+    };
     let mut carried: Vec<u8> = Vec::new();
     let mut skipping = false;
     loop {
@@ -75,6 +87,14 @@ mod tests {
         assert_eq!(lines(b"\n\n", 2, 4), [Some(vec![]), Some(vec![])]);
         assert_eq!(lines(b"123456", 2, 4), [None]);
         assert!(lines(b"", 2, 4).is_empty());
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        for chunk in [1, 2, 3, 64] {
+            assert_eq!(lines(b"\xef\xbb\xbfab\n\xef\xbb\xbfc", chunk, 9), [Some(b"ab".to_vec()), Some(b"\xef\xbb\xbfc".to_vec())]);
+            assert_eq!(lines(b"\xef\xbb\xbf", chunk, 9), [Some(vec![])]);
+        }
     }
 
     proptest! {

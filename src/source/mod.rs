@@ -7,6 +7,7 @@
 //! This layer reads files and databases and asks the layers below; it decides nothing about a leg: that is `core::classify`.
 
 pub mod aftermath;
+pub mod against_files;
 pub mod archive;
 pub mod assemble;
 pub mod ci_data;
@@ -16,9 +17,13 @@ pub mod ledger;
 pub mod lines;
 pub mod open;
 pub mod push;
+pub mod records;
 pub mod recovery;
 pub mod sink;
 pub mod timing;
+pub mod unnamed;
+
+use std::path::PathBuf;
 
 use crate::core::classify::{Trace, Writer};
 use crate::core::ids::{Epoch, LegId};
@@ -37,6 +42,8 @@ pub struct Evidence {
     pub writer: Writer,
     /// The epoch that this one continued.
     pub resumes: Option<Epoch>,
+    /// The file that this was read from, where it does not name its own leg.
+    pub unnamed: Option<PathBuf>,
 }
 
 /// Reads one SOURCE: a path, or the URL of a sink. In a folder, a file that cannot be read costs itself and is told.
@@ -58,7 +65,12 @@ pub fn read(source: &str, question: &assemble::Question, found: &mut Found) -> R
             Ok(()) if !is_folder && place.is_text() && says_nothing => {
                 return Err(SourceError::Empty { path: source.into() });
             }
-            other => other?,
+            other => {
+                other?;
+                if let (true, open::Place::CiData(path)) = (says_nothing, place) {
+                    found.warn(format!("{}: no line in it is evidence; whose leg it was cannot be told", path.display()));
+                }
+            }
         }
     }
     Ok(())

@@ -5,6 +5,8 @@ use std::io::{self, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::assemble::Question;
+use super::lines::BYTE_ORDER_MARK;
+use super::unnamed::UNKNOWN;
 use super::{Evidence, Found, Named, archive, ci_data, junit, ledger, narrow, sink, timing};
 use crate::core::classify::{Trace, Writer};
 use crate::core::ids::{Attempt, Epoch, LegId, Platform, RunId, Target};
@@ -49,7 +51,12 @@ pub enum Place {
 
 impl Place {
     pub fn is_text(&self) -> bool {
-        matches!(self, Place::CiData(_) | Place::JUnit(_) | Place::Timing(_))
+        matches!(self, Place::CiData(_)) || self.is_unnamed()
+    }
+
+    /// Whether what it holds does not name its own leg.
+    pub fn is_unnamed(&self) -> bool {
+        matches!(self, Place::JUnit(_) | Place::Timing(_))
     }
 }
 
@@ -105,9 +112,28 @@ fn file(path: &Path) -> Result<Option<Place>, SourceError> {
     })
 }
 
+/// How many levels of folders below the named one are looked into, where it holds no evidence itself: services unpack each artifact into
+/// a folder of its own.
+const LEVELS: u32 = 2;
+/// Folders on one level that are looked into.
+const MAX_FOLDERS: usize = 10_000;
+
 /// A folder: of ledgers, of ci-data (`runs/` below it is looked at too, which is how public projects keep it), of JUnit or timing
-/// files, or a file sink's own.
+/// files, of folders of these, or a file sink's own.
 fn folder(path: &Path, question: &Question, found: &mut Found) -> Result<Vec<Place>, SourceError> {
+    let mut places = folder_itself(path, question, found)?;
+    if places.is_empty() {
+        places = folders_below(path, question, found, LEVELS)?;
+    }
+    if places.is_empty()
+        && let Some(url) = sink_url(path)
+    {
+        places.push(Place::Sink(url));
+    }
+    Ok(places)
+}
+
+fn folder_itself(path: &Path, question: &Question, found: &mut Found) -> Result<Vec<Place>, SourceError> {
     let mut places = databases(path, question, found)?;
     for file_path in plain_files(path)? {
         let extension = file_path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
@@ -127,14 +153,46 @@ fn folder(path: &Path, question: &Question, found: &mut Found) -> Result<Vec<Pla
     }
     let runs = path.join("runs");
     if places.is_empty() && runs.is_dir() {
-        return folder(&runs, question, found);
-    }
-    if places.is_empty()
-        && let Some(url) = sink_url(path)
-    {
-        places.push(Place::Sink(url));
+        return folder_itself(&runs, question, found);
     }
     Ok(places)
+}
+
+/// What folders in a folder hold. Nobody named these, so only what says by its own bytes that it is evidence is taken.
+fn folders_below(path: &Path, question: &Question, found: &mut Found, levels: u32) -> Result<Vec<Place>, SourceError> {
+    let mut places = Vec::new();
+    if levels == 0 {
+        return Ok(places);
+    }
+    let is_hidden = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.') && name != ".ledger");
+    let folders = plain_files(path)?.into_iter().filter(|inner| !is_hidden(inner) && inner.is_dir() && !inner.is_symlink());
+    for inner in folders.take(MAX_FOLDERS) {
+        let mut told = Found::default();
+        let mut below = folder_itself(&inner, question, &mut told).unwrap_or_default();
+        below.retain(says_that_it_is_evidence);
+        if below.is_empty() && told.evidence.is_empty() {
+            below = folders_below(&inner, question, found, levels - 1)?;
+            below.extend(below.is_empty().then(|| sink_url(&inner)).flatten().map(Place::Sink));
+        } else {
+            found.join(told);
+        }
+        places.append(&mut below);
+    }
+    Ok(places)
+}
+
+fn says_that_it_is_evidence(place: &Place) -> bool {
+    match place {
+        Place::JUnit(path) => {
+            let mut head = Vec::new();
+            let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut head));
+            // Every second byte of a wide encoding is 0.
+            head.retain(|byte| *byte != 0);
+            read.is_ok() && memchr::memmem::find(&head, b"<testsuite").is_some()
+        }
+        Place::CiData(path) => sniff(path).is_ok_and(|kind| kind == Some(Kind::CiData)),
+        Place::Timing(_) | Place::Ledger(_) | Place::Archive(_) | Place::Sink(_) => true,
+    }
 }
 
 fn databases(path: &Path, question: &Question, found: &mut Found) -> Result<Vec<Place>, SourceError> {
@@ -185,7 +243,7 @@ pub fn unreadable(path: &Path, error: &dyn std::fmt::Display, known: &[LegId], q
     row.epoch = Some(Epoch::new(format!("{:08x}-{:04x}-unreadable", written >> 16, written & 0xffff)));
     row.why = error.to_string();
     row.source = Some(path.display().to_string());
-    Evidence { row, trace: Trace::Unreadable, writer: Writer::Unknown, resumes: None }
+    Evidence { row, trace: Trace::Unreadable, writer: Writer::Unknown, resumes: None, unnamed: None }
 }
 
 /// Files directly in a folder, by name.
@@ -217,8 +275,8 @@ fn named(path: &Path, question: &Question) -> Named {
         leg: LegId {
             run_id: question.run_id.clone().unwrap_or_else(|| stem.as_str().into()),
             attempt: question.attempt.clone().unwrap_or_else(|| "1".into()),
-            platform: question.platform.clone().unwrap_or_else(|| "unknown".into()),
-            target: question.target.clone().unwrap_or_else(|| "unknown".into()),
+            platform: question.platform.clone().unwrap_or_else(|| UNKNOWN.into()),
+            target: question.target.clone().unwrap_or_else(|| UNKNOWN.into()),
             shard: None,
         },
         written: since_1970.map(|since| Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))),
@@ -241,7 +299,11 @@ fn sniff(path: &Path) -> io::Result<Option<Kind>> {
     if head.starts_with(b"SQLite format 3\0") {
         return Ok(Some(Kind::Database));
     }
-    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head).trim_ascii_start();
+    // XML in two bytes a character, with its mark or without.
+    if matches!(head.as_slice(), [0xff, 0xfe, b'<', 0, ..] | [0xfe, 0xff, 0, b'<', ..] | [b'<', 0, ..] | [0, b'<', ..]) {
+        return Ok(Some(Kind::JUnit));
+    }
+    let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&head).trim_ascii_start();
     Ok(match (text.first(), path.extension().and_then(|extension| extension.to_str())) {
         (Some(b'<'), _) | (None, Some("xml")) => Some(Kind::JUnit),
         (Some(b'{'), _) | (_, Some("ndjson" | "jsonl")) => Some(Kind::CiData),

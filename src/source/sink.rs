@@ -168,7 +168,7 @@ fn evidence(url: &str, mut row: LegRow, trace: Trace, leg: Option<&Leg>) -> Evid
     for sink in row.sinks.iter_mut().filter(|sink| sink.url == url && sink.sent + sink.unsent <= here) {
         *sink = SinkState { sent: here, unsent: 0, degraded: false, error: None, url: sink.url.clone() };
     }
-    Evidence { row, trace, writer: Writer::Unknown, resumes: leg.and_then(|leg| leg.started.resumes.clone()) }
+    Evidence { row, trace, writer: Writer::Unknown, resumes: leg.and_then(|leg| leg.started.resumes.clone()), unnamed: None }
 }
 
 /// Events carry every detail and the marker may be ahead of them; whichever reaches further speaks, and the marker's lease stays.

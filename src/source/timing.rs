@@ -6,7 +6,7 @@ use super::lines::{Read, for_each_line};
 use super::{Evidence, Found, Named};
 use crate::core::cidata::{MAX_LINE_BYTES, parse_timing};
 use crate::core::classify::{Trace, Writer};
-use crate::core::outcome::{Conclusion, Outcome, Status, Terminal};
+use crate::core::outcome::{Conclusion, Outcome, Terminal};
 use crate::core::row::{FileRow, LegRow};
 
 pub fn read(stream: impl BufRead, named: &Named, shown: &str, found: &mut Found) -> io::Result<()> {
@@ -24,8 +24,9 @@ pub fn read(stream: impl BufRead, named: &Named, shown: &str, found: &mut Found)
             Ok(Some(timing)) => {
                 let mut row = FileRow::not_run(super::count(files.len()) + 1, 1, timing.file, None);
                 row.status = Some(timing.outcome.status());
+                // Zero seconds of a file that never ran would be a wedge that never happened.
+                row.duration_s = Some(timing.duration).filter(|_| timing.outcome != Outcome::NotRun);
                 row.outcome = Some(timing.outcome);
-                row.duration_s = Some(timing.duration);
                 files.push(row);
             }
             Ok(None) => {}
@@ -49,13 +50,20 @@ pub(super) fn evidence(named: &Named, files: Vec<FileRow>, shown: &str, whole: b
     row.ended_at = named.written;
     row.last_checkpoint_ts = named.written;
     row.source = Some(shown.to_owned());
-    let failed = files.iter().any(|file| file.status == Some(Status::Fail));
-    (row.terminal, row.conclusion, row.why) = match (whole, failed) {
+    let missing = files.iter().filter(|file| !file.reported()).count();
+    (row.terminal, row.conclusion, row.why) = match (whole, row.files_failed) {
         (false, _) => (Terminal::AttemptedIncomplete, Some(Conclusion::Incomplete), "its record is cut short".to_owned()),
-        (true, true) => (Terminal::Complete, Some(Conclusion::Fail), format!("{} files did not pass", row.files_failed)),
-        (true, false) => (Terminal::Complete, Some(Conclusion::Pass), format!("all {} files passed", row.files_reported)),
+        (true, 1..) => (Terminal::Complete, Some(Conclusion::Fail), format!("{} files did not pass", row.files_failed)),
+        // Nothing that is missing can pass.
+        (true, 0) if files.is_empty() => {
+            (Terminal::AttemptedIncomplete, Some(Conclusion::Incomplete), "its record holds no test at all".to_owned())
+        }
+        (true, 0) if missing > 0 => {
+            (Terminal::AttemptedIncomplete, Some(Conclusion::Incomplete), format!("{missing} of its files have no result"))
+        }
+        (true, 0) => (Terminal::Complete, Some(Conclusion::Pass), format!("all {} files passed", row.files_reported)),
     };
-    row.loop_finished = whole;
+    row.loop_finished = row.terminal == Terminal::Complete;
     row.files = files;
-    Evidence { row, trace: Trace::Ledger, writer: Writer::Unknown, resumes: None }
+    Evidence { row, trace: Trace::Ledger, writer: Writer::Unknown, resumes: None, unnamed: Some(shown.into()) }
 }

@@ -17,6 +17,7 @@ mod people;
 mod refusals;
 #[cfg(target_os = "linux")]
 mod secrets;
+mod shared_formats;
 #[cfg(target_os = "linux")]
 mod signals;
 mod sinks;
