@@ -133,23 +133,32 @@ pub fn summarise(sources: &[String], question: &Question, found: Found) -> Resul
     failure.map_or(Ok(summary), Err)
 }
 
-/// What those sources say that can be read, and the failure of one that cannot. Where none can be read, that is all there is.
+/// What those sources say that can be read, and the failure of one that cannot. Where none can be read and nothing is planned, that is all
+/// there is.
 pub fn summarise_what_is_there(
     sources: &[String],
     question: &Question,
     mut found: Found,
 ) -> Result<(Summary, Option<Failure>), Failure> {
+    let is_planned = !question.plan.is_empty();
     let mut failures = Vec::new();
     for source in sources {
-        if let Err(error) = source::read(source, question, &mut found) {
-            failures.push(Failure::usage(error).hint(if source::is_sink(source) {
-                format!("`ledger sink check {}` says what is missing", sink::printable(source))
-            } else {
-                "name a ledger folder, a ci-data folder, or a sink URL such as file:///path; `ledger report --help`".to_owned()
-            }));
+        match source::read(source, question, &mut found) {
+            Ok(()) => {}
+            // What was planned has its rows all the same, and a place with nothing in it hides none of them.
+            Err(error) if is_planned && error.is_nothing() => found.warn(error.to_string()),
+            Err(error) => {
+                found.unread.push(source.clone());
+                failures.push(Failure::usage(error).hint(if source::is_sink(source) {
+                    format!("`ledger sink check {}` says what is missing", sink::printable(source))
+                } else {
+                    "name a ledger folder, a ci-data folder, or a sink URL such as file:///path; `ledger report --help`".to_owned()
+                }));
+            }
         }
     }
     if failures.len() == sources.len()
+        && !is_planned
         && let Some(failure) = failures.pop()
     {
         return Err(failure);

@@ -13,7 +13,7 @@ use crate::host::clock;
 use crate::report::gate::gate;
 use crate::report::shared_json::MAX_SHARED_BYTES;
 use crate::report::tested_versions::{IncompleteRows, due, tested_versions};
-use crate::report::{attempted_legs, ci_data, ctrf, html, json, junit, markdown, ndjson, rerun, table, timing, trace};
+use crate::report::{attempted_legs, ci_data, ctrf, escape, html, json, junit, markdown, ndjson, rerun, table, timing, trace};
 use crate::sink;
 use crate::source::assemble::Question;
 use crate::source::{self, Found, finalize};
@@ -97,6 +97,14 @@ enum IncompleteArg {
     Omit,
 }
 
+impl Format {
+    /// Whether text in it can be written in the escapes of JSON.
+    fn is_json(self) -> bool {
+        use Format::{AttemptedLegs, CiData, Ctrf, Json, Ndjson, Rerun, TestedVersions, Trace};
+        matches!(self, Json | Ndjson | Ctrf | Trace | TestedVersions | AttemptedLegs | CiData | Rerun)
+    }
+}
+
 impl From<IncompleteArg> for IncompleteRows {
     fn from(arg: IncompleteArg) -> Self {
         match arg {
@@ -129,7 +137,7 @@ pub fn run(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
             let text = render(&summary, format, args, world)?;
             out::replace(path, text.as_bytes()).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
         }
-        (None, _) => print(&render(&summary, format, args, world)?)?,
+        (None, _) => print_rows(&render(&summary, format, args, world)?, args.gate)?,
     }
     if let Some(failure) = failure {
         if args.gate {
@@ -145,6 +153,11 @@ pub fn run(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
     let gate = gate(&summary);
     say!("ledger: {}", gate.why());
     Ok(gate.exit_code())
+}
+
+/// Under `--gate` the exit code 1 means that a file failed; rows that nobody can be shown are a 2.
+fn print_rows(text: &str, gate: bool) -> Result<(), Failure> {
+    print(text).map_err(|failure| if gate { Failure { code: 2, ..failure } } else { failure })
 }
 
 /// Closes in every sink what lost legs left open there.
@@ -174,6 +187,8 @@ fn look(args: &ReportArgs, world: &World, sources: &[String]) -> Result<(Summary
         question.set_clock = set_clock;
         question.samples = matches!(args.format, Some(Format::Html | Format::Trace));
         args.expected.expect(&mut question, &mut found)?;
+        let of_versions = matches!(args.format, Some(Format::TestedVersions)) || !args.due.is_empty();
+        question.whole_runs = of_versions || !question.plan.is_empty();
         ask_for_jobs(sources, &mut question, &mut found)?;
         let (summary, failure) = summarise_what_is_there(sources, &question, found)?;
         let running = summary.legs.iter().any(|leg| leg.terminal == TerminalClass::Running);
@@ -188,7 +203,7 @@ fn look(args: &ReportArgs, world: &World, sources: &[String]) -> Result<(Summary
 }
 
 fn render(summary: &Summary, format: Format, args: &ReportArgs, world: &World) -> Result<String, Failure> {
-    Ok(match format {
+    let text = match format {
         Format::Table => table::render(summary, world.terminal.stdout),
         Format::Json => json::render(summary),
         Format::Ndjson => ndjson::render(summary),
@@ -206,7 +221,8 @@ fn render(summary: &Summary, format: Format, args: &ReportArgs, world: &World) -
         Format::Timing => timing::timing(summary),
         Format::CiData => ci_data::ci_data(summary),
         Format::Rerun => rerun::rerun(summary, &args.expected.read_plan()?),
-    })
+    };
+    Ok(if format.is_json() { escape::json(text) } else { text })
 }
 
 /// Folds onto the older file, and keeps the incomplete rows beside it where that was asked for.
@@ -278,7 +294,7 @@ fn print_due(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
 }
 
 fn fold_file(tested: &str, path: &Path) -> Result<String, Failure> {
-    let nothing = Summary { v: 1, generated_at: Wall(0), legs: Vec::new(), warnings: Vec::new() };
+    let nothing = Summary::of(Wall(0), Vec::new());
     let bytes = super::asked::read_bounded(path, MAX_SHARED_BYTES)?;
     let folded = tested_versions(&nothing, Some(tested.as_bytes()), Some(&bytes), IncompleteRows::Row);
     folded.map(|folded| folded.text).map_err(|error| older_file(path, &error))

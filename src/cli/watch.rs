@@ -125,7 +125,7 @@ impl View {
 
 /// One look at a leg. Times that need both machines' clocks are counted by the reader's; the lease was judged by the sink's.
 fn line(leg: &LegRow, now: Wall) -> serde_json::Value {
-    let current = leg.files.iter().find(|file| file.outcome.is_none());
+    let current = leg.files.iter().find(|file| file.outcome.is_none() && file.started_at.is_some());
     let elapsed = current.and_then(|file| file.started_at).map(|started| now.since(started));
     serde_json::json!({
         "v": 1, "ts": now, "run_id": leg.run_id, "attempt": leg.attempt, "platform": leg.platform, "target": leg.target,

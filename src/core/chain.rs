@@ -68,23 +68,23 @@ struct Loose {
     prev: Digest,
 }
 
-fn read(line: &str) -> Result<Link, String> {
-    match serde_json::from_str::<Envelope>(line) {
-        Ok(envelope) => Ok(Link {
+impl Link {
+    fn of(envelope: &Envelope) -> Self {
+        Self {
             kind: envelope.body.kind().to_owned(),
             ends: matches!(envelope.body, Body::RunFinished(_)),
             foreign_version: envelope.v > EVENT_VERSION,
-            leg: LegId {
-                run_id: envelope.run_id,
-                attempt: envelope.attempt,
-                platform: envelope.platform,
-                target: envelope.target,
-                shard: envelope.shard,
-            },
-            epoch: envelope.epoch,
+            leg: envelope.leg(),
+            epoch: envelope.epoch.clone(),
             seq: envelope.seq,
-            prev: envelope.prev,
-        }),
+            prev: envelope.prev.clone(),
+        }
+    }
+}
+
+fn read(line: &str) -> Result<Link, String> {
+    match serde_json::from_str::<Envelope>(line) {
+        Ok(envelope) => Ok(Link::of(&envelope)),
         // A newer ledger may say what this one does not know; its envelope still has to hold.
         Err(error) => match serde_json::from_str::<Loose>(line) {
             Ok(Loose { v, leg, epoch, seq, kind, prev }) if v > EVENT_VERSION => {
@@ -109,8 +109,17 @@ impl Chain {
 
     /// Takes the next line, and says its kind. `label` is the kind under which it was kept, where there is one.
     pub fn follow(&mut self, line: &str, label: Option<&str>) -> Result<String, ChainFault> {
+        let link = read(line).map_err(|why| ChainFault::Unreadable { seq: self.last.next(), why })?;
+        self.take(link, line, label)
+    }
+
+    /// As `follow`, for a line that was parsed already.
+    pub fn follow_event(&mut self, event: &Envelope, line: &str, label: Option<&str>) -> Result<(), ChainFault> {
+        self.take(Link::of(event), line, label).map(|_| ())
+    }
+
+    fn take(&mut self, link: Link, line: &str, label: Option<&str>) -> Result<String, ChainFault> {
         let expected = self.last.next();
-        let link = read(line).map_err(|why| ChainFault::Unreadable { seq: expected, why })?;
         if link.seq != expected {
             return Err(ChainFault::Gap { expected, found: link.seq });
         }

@@ -5,9 +5,9 @@ use super::ids::Seq;
 use super::job::Job;
 use super::lease::{self, Lease};
 use super::moment::{Secs, Wall};
-use super::outcome::{Conclusion, Terminal};
+use super::outcome::{Conclusion, Outcome, Terminal};
 use super::resource;
-use super::row::LegRow;
+use super::row::{FileRow, LegRow};
 
 /// What is known of the process that writes the leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Trace {
     Ledger,
     /// A ledger of which nothing can be read beyond this event.
     Damaged { after: Seq },
+    /// Whether it left anything is not known: where it would have been left could not be read.
+    Unread,
     /// Something was left, and none of it can be read. The row's own `why` says what stands in the way.
     Unreadable,
     /// A marker in a sink: its lease, and its age by the sink's own clock.
@@ -74,6 +76,11 @@ pub fn settle(row: &mut LegRow, facts: &Facts<'_>) {
             Terminal::Running => None,
             _ => Some(Conclusion::Incomplete),
         };
+        if terminal == Terminal::Running {
+            // What has not begun may still begin.
+            let never_began = |file: &&mut FileRow| file.outcome == Some(Outcome::NotRun);
+            row.files.iter_mut().filter(never_began).for_each(|file| (file.outcome, file.status) = (None, None));
+        }
     }
 }
 
@@ -96,14 +103,28 @@ pub fn class_of(has_own_record: bool, facts: &Facts<'_>) -> Class {
         }
         Trace::Unreadable => of(Terminal::AttemptedIncomplete, "it left something that cannot be read".to_owned(), None),
         Trace::None => by_job_alone(facts),
+        Trace::Unread => match by_job_alone(facts) {
+            told @ Class::Of { terminal: Terminal::Running, .. } => told,
+            // What a listed step says stands; what a missing record says does not.
+            told @ Class::Of { terminal: Terminal::NotStarted, .. } if says_of_steps(facts) => told,
+            _ => of(Terminal::AttemptedIncomplete, UNREAD.to_owned(), None),
+        },
     }
 }
+
+fn says_of_steps(facts: &Facts<'_>) -> bool {
+    let names_the_suite = |job: &&Job| facts.step_name.is_some() && !job.steps.is_empty();
+    facts.job.is_some_and(|job| job.failed_step().is_some() || names_the_suite(&job))
+}
+
+const UNREAD: &str = "its evidence could not be read, and what it left there is unknown";
 
 fn by_lease(verdict: Lease, lease: Secs, facts: &Facts<'_>, over: Option<&Job>) -> Class {
     if facts.writer == Writer::Dead {
         return of(Terminal::AttemptedIncomplete, "its writer died on this host without a last record".to_owned(), None);
     }
-    if let Some(job) = over {
+    // A job whose steps nobody listed says nothing of them.
+    if let Some(job) = over.filter(|job| !job.steps.is_empty()) {
         let why = match job.failed_step() {
             Some(step) => format!("the job failed in '{}', and the leg left no end of its own", step.name),
             None => "every step of the job ended, yet the leg left no end of its own: a failed close".to_owned(),
@@ -171,7 +192,7 @@ fn of(terminal: Terminal, why: String, stalled_step: Option<String>) -> Class {
 
 /// A lost or incomplete leg's sentence says how far it had got, and tells a hung file from a machine that is gone.
 fn with_progress(why: &str, row: &LegRow, facts: &Facts<'_>) -> String {
-    if matches!(facts.trace, Trace::None) {
+    if matches!(facts.trace, Trace::None | Trace::Unread) {
         return why.to_owned();
     }
     let planned = row.files_planned.map_or("?".to_owned(), |planned| planned.to_string());
@@ -265,6 +286,12 @@ mod tests {
             ("ledger, writer dead", Trace::Ledger, Dead, None, AttemptedIncomplete),
             ("ledger from elsewhere", Trace::Ledger, Unknown, None, AttemptedIncomplete),
             ("ledger from elsewhere, step open", Trace::Ledger, Unknown, Some(&lost), RunnerLost),
+            ("marker good, job over, no step listed", good, Unknown, Some(&never), Running),
+            ("marker lapsed, job over, no step listed", lapsed, Unknown, Some(&never), RunnerLost),
+            ("its place could not be read", Trace::Unread, Unknown, None, AttemptedIncomplete),
+            ("its place could not be read, setup died", Trace::Unread, Unknown, Some(&setup_died), NotStarted),
+            ("its place could not be read, job open", Trace::Unread, Unknown, Some(&open), Running),
+            ("its place could not be read, job closed", Trace::Unread, Unknown, Some(&closed), AttemptedIncomplete),
             ("nothing readable", Trace::Unreadable, Unknown, None, AttemptedIncomplete),
             ("nothing readable, job closed", Trace::Unreadable, Unknown, Some(&closed), AttemptedIncomplete),
             ("nothing readable, step open", Trace::Unreadable, Unknown, Some(&lost), RunnerLost),

@@ -291,10 +291,10 @@ impl Leg {
         self.last_event
     }
 
-    /// How many files have a record, and how many of these did not pass.
+    /// How many files have a record, and how many of these failed.
     pub fn counts(&self) -> (u32, u32) {
         let reported = self.files.iter().filter(|row| row.reported()).count();
-        let failed = self.files.iter().filter(|row| row.reported() && row.outcome != Some(Outcome::Pass)).count();
+        let failed = self.files.iter().filter(|row| row.failed()).count();
         (count(reported), count(failed))
     }
 
@@ -363,6 +363,7 @@ impl Leg {
             last_host: self.last_host.clone(),
             sinks: self.run_finished.as_ref().map(|(_, end)| end.sinks.clone()).unwrap_or_default(),
             attempts: Vec::new(),
+            beside: Vec::new(),
             files,
             source: None,
             booted_version: None,
@@ -383,15 +384,18 @@ impl Leg {
             let why = format!("cancelled by {signal} after {reported} of {plan}");
             return (Terminal::Cancelled, Some(Conclusion::Incomplete), why);
         }
+        let passed = self.files.iter().all(|row| row.outcome == Some(Outcome::Pass));
         let why = end.why.clone().unwrap_or_else(|| match failed {
-            0 if reported == 1 => "its one file passed".to_owned(),
-            0 => format!("all {reported} files passed"),
-            _ => format!("{failed} of {reported} files did not pass"),
+            0 if reported == 1 && passed => "its one file passed".to_owned(),
+            0 if passed => format!("all {reported} files passed"),
+            0 => "a file was stopped before it could pass".to_owned(),
+            _ => format!("{failed} of {reported} {} did not pass", if reported == 1 { "file" } else { "files" }),
         });
         let by_failures = |otherwise| if failed > 0 { Conclusion::Fail } else { otherwise };
         match end.stopped_by {
             Some(_) => (Terminal::Stopped, Some(by_failures(Conclusion::Incomplete)), why),
-            None => (Terminal::Complete, Some(by_failures(Conclusion::Pass)), why),
+            None if passed => (Terminal::Complete, Some(by_failures(Conclusion::Pass)), why),
+            None => (Terminal::Complete, Some(by_failures(Conclusion::Incomplete)), why),
         }
     }
 

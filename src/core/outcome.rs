@@ -51,6 +51,11 @@ impl Outcome {
         if *self == Outcome::Pass { Status::Pass } else { Status::Fail }
     }
 
+    /// Whether it is a failure of the file. A file that never ran failed at nothing, and one that people stopped was not let fail.
+    pub fn is_failure(&self) -> bool {
+        !matches!(self, Outcome::Pass | Outcome::NotRun | Outcome::Cancelled)
+    }
+
     /// Whether the file ran at all.
     pub fn ran(&self) -> bool {
         !matches!(self, Outcome::NotRun | Outcome::SpawnFailure)

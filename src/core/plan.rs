@@ -24,6 +24,9 @@ pub struct PlannedLeg {
     pub resolved: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
+    /// What else the matrix says of it, such as the runner it wants: nothing to ledger, and needed by whoever starts it again.
+    #[serde(flatten)]
+    pub more: serde_json::Map<String, serde_json::Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

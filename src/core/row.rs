@@ -21,6 +21,20 @@ pub struct Summary {
     /// What was wrong with the evidence: unreadable lines, jobs that match no leg, versions that cannot be told.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// Legs that were not asked for: what they know of their run counts for the others.
+    #[serde(skip)]
+    pub others: Vec<LegRow>,
+}
+
+impl Summary {
+    pub fn of(generated_at: Wall, legs: Vec<LegRow>) -> Self {
+        Self { v: REPORT_VERSION, generated_at, legs, warnings: Vec::new(), others: Vec::new() }
+    }
+
+    /// Every row: a leg's own, and beside it those of epochs that ran another plan under its name.
+    pub fn rows(&self) -> impl Iterator<Item = &LegRow> {
+        self.legs.iter().flat_map(LegRow::with_beside)
+    }
 }
 
 /// One leg.
@@ -73,6 +87,10 @@ pub struct LegRow {
     pub sinks: Vec<SinkState>,
     /// Earlier attempts, and other epochs of this attempt, newest first.
     pub attempts: Vec<OtherEpoch>,
+    /// Epochs of this attempt that ran another plan under the same name, newest first: the worst of them is the leg's own row, and the
+    /// others stand here whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<LegRow>,
     pub files: Vec<FileRow>,
     /// Where this row was read from, printable.
     #[serde(default)]
@@ -134,6 +152,7 @@ impl LegRow {
             last_host: None,
             sinks: Vec::new(),
             attempts: Vec::new(),
+            beside: Vec::new(),
             files: Vec::new(),
             source: None,
             booted_version: None,
@@ -141,6 +160,18 @@ impl LegRow {
             samples: Vec::new(),
             notes: Vec::new(),
         }
+    }
+
+    /// Takes back a pass: evidence that was changed or is cut proves none. A failure stands.
+    pub fn distrust(&mut self) {
+        if self.conclusion == Some(Conclusion::Pass) {
+            (self.terminal, self.conclusion, self.loop_finished) = (Terminal::Running, None, false);
+        }
+    }
+
+    /// This row, and those of other epochs of the same attempt that ran other plans.
+    pub fn with_beside(&self) -> impl Iterator<Item = &LegRow> {
+        std::iter::once(self).chain(&self.beside)
     }
 
     pub fn leg(&self) -> LegId {
@@ -203,6 +234,38 @@ pub struct OtherEpoch {
     pub files_failed: u32,
     pub last_file: Option<String>,
     pub current_file: Option<String>,
+    #[serde(default)]
+    pub resolved: Option<String>,
+    #[serde(default)]
+    pub scope: Option<Scope>,
+    #[serde(default)]
+    pub last_checkpoint_ts: Option<Wall>,
+    #[serde(default)]
+    pub last_heartbeat_ts: Option<Wall>,
+}
+
+impl OtherEpoch {
+    /// As a row of the leg `of`, without its files.
+    pub fn row(&self, of: LegId) -> LegRow {
+        LegRow {
+            epoch: self.epoch.clone(),
+            terminal: self.terminal,
+            conclusion: self.conclusion,
+            why: self.why.clone(),
+            started_at: self.started_at,
+            ended_at: self.ended_at,
+            files_reported: self.files_reported,
+            files_planned: self.files_planned,
+            files_failed: self.files_failed,
+            last_file: self.last_file.clone(),
+            current_file: self.current_file.clone(),
+            resolved: self.resolved.clone(),
+            scope: self.scope,
+            last_checkpoint_ts: self.last_checkpoint_ts,
+            last_heartbeat_ts: self.last_heartbeat_ts,
+            ..LegRow::named(LegId { attempt: self.attempt.clone(), ..of })
+        }
+    }
 }
 
 impl From<&LegRow> for OtherEpoch {
@@ -220,18 +283,23 @@ impl From<&LegRow> for OtherEpoch {
             files_failed: row.files_failed,
             last_file: row.last_file.clone(),
             current_file: row.current_file.clone(),
+            resolved: row.resolved.clone(),
+            scope: row.scope,
+            last_checkpoint_ts: row.last_checkpoint_ts,
+            last_heartbeat_ts: row.last_heartbeat_ts,
         }
     }
 }
 
-/// One planned file. A file that never began is `not-run`; one that began and left no record has no outcome.
+/// One planned file. A file that never began is `not-run`; one that began and left no record has no outcome, and neither has one that
+/// may still begin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileRow {
     pub index: u32,
     pub round: u32,
     pub file: String,
     pub file_b64: Option<String>,
-    /// `null` only for a file that had begun when the evidence ends.
+    /// `null` for a file that had begun when the evidence ends, and while the leg runs for one that has not begun.
     pub outcome: Option<Outcome>,
     pub status: Option<Status>,
     pub started_at: Option<Wall>,
@@ -319,6 +387,11 @@ impl FileRow {
             components: finished.components.clone(),
             evidence: None,
         }
+    }
+
+    /// A record of this file exists, and it is a failure.
+    pub fn failed(&self) -> bool {
+        self.outcome.as_ref().is_some_and(Outcome::is_failure)
     }
 
     /// A record of this file exists: it ran to an end that was seen, or its spawn failed.

@@ -30,7 +30,8 @@ pub fn decide(end: &End, swept: &Swept, printed: &Printed, leftovers_fail: bool)
     let outcome = base(end, printed, &mut notes);
     let left = swept.leftovers.iter().filter(|leftover| leftover.fate != Fate::Allowed).count();
     if outcome == Outcome::Pass && leftovers_fail && left > 0 {
-        notes.push(format!("exit 0, but {left} leftover processes are a failure under --leftovers fail"));
+        let what = if left == 1 { "1 leftover process is".to_owned() } else { format!("{left} leftover processes are") };
+        notes.push(format!("exit 0, but {what} a failure under --leftovers fail"));
         return Decided { outcome: Outcome::TestFailure, notes };
     }
     if swept.cleanup == Cleanup::Dirty {

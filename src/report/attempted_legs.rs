@@ -1,7 +1,8 @@
-//! `attempted-legs.json`: `{run_id: {ts, sha, event, attempt, planned, complete, incomplete?, attempts?}}`.
+//! `attempted-legs.json`: `{run_id: {ts, sha, event, attempt, planned, complete, completed?, incomplete?, running?, attempts?}}`.
 //!
-//! Where nothing was lost there is no `incomplete`; what earlier attempts left behind stays under `attempts`. Folding again, in any
-//! order, onto an older file gives the same bytes.
+//! Where nothing was lost there is no `incomplete`; what earlier attempts left behind stays under `attempts`. `completed` and `running`
+//! name the legs that `complete` and `planned` count, so that folds that each saw some of a run's legs can be put together: leg by leg, in
+//! any order, again and again, with the same bytes in the end.
 
 use std::collections::BTreeMap;
 
@@ -22,48 +23,185 @@ pub fn attempted_legs(summary: &Summary, older: Option<&[u8]>) -> Result<String,
         by_run.entry(row.run_id.as_str()).or_default().push(row);
     }
     for (run, rows) in by_run {
-        let entry = entry(&rows);
-        let merged = match runs.remove(run) {
-            Some(older) => merge(older, entry),
-            None => entry,
-        };
-        runs.insert(run.to_owned(), merged);
+        let mut entry = Run::of(&rows);
+        if let Some(Value::Object(older)) = runs.remove(run) {
+            entry = Run::read(older).join(entry);
+        }
+        runs.insert(run.to_owned(), entry.write());
     }
     Ok(render(&Value::Object(runs)))
 }
 
-fn entry(rows: &[&LegRow]) -> Value {
-    let newest = |pick: fn(&LegRow) -> Option<&String>| {
-        let mut known: Vec<_> = rows.iter().filter_map(|row| Some((date_of(row), pick(row)?))).collect();
-        known.sort();
-        known.last().map(|(_, word)| (*word).clone())
-    };
-    let complete = rows.iter().filter(|row| row.terminal == Terminal::Complete).count();
-    let attempt = rows.iter().map(|row| &row.attempt).max_by_key(|attempt| attempt.ordinal());
-    let mut entry = json!({
-        "ts": rows.iter().filter_map(|row| date_of(row)).max(),
-        "sha": newest(|row| row.sha.as_ref()),
-        "event": newest(|row| row.event.as_ref()),
-        "attempt": attempt,
-        "planned": rows.len(),
-        "complete": complete,
-    });
-    let lost: Map<String, Value> = rows
-        .iter()
-        .filter(|row| !matches!(row.terminal, Terminal::Complete | Terminal::Running))
-        .map(|row| (row.leg().key(), incomplete_row(row)))
-        .collect();
-    if !lost.is_empty() {
-        entry["incomplete"] = Value::Object(lost);
+/// How a leg stands. Of one attempt a later word counts more: what ran has ended, what was lost has come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    Running,
+    Incomplete,
+    Complete,
+    /// Lost, beside another epoch of the same attempt that came to its end.
+    LostBeside,
+}
+
+#[derive(Debug, Clone)]
+struct Leg {
+    state: State,
+    row: Value,
+}
+
+/// One run, leg by leg.
+#[derive(Debug, Default)]
+struct Run {
+    ts: Value,
+    sha: Value,
+    event: Value,
+    attempt: Value,
+    legs: BTreeMap<String, Leg>,
+    attempts: Attempts,
+    /// What an older file counts and does not name.
+    planned: u64,
+    unnamed: u64,
+    /// What somebody else has written beside it.
+    more: Map<String, Value>,
+}
+
+impl Run {
+    fn of(rows: &[&LegRow]) -> Self {
+        let newest = |pick: fn(&LegRow) -> Option<&String>| {
+            let known = rows.iter().filter_map(|row| Some((date_of(row), pick(row)?)));
+            known.max().map(|(_, word)| word.clone())
+        };
+        let mut run = Self {
+            ts: json!(rows.iter().filter_map(|row| date_of(row)).max()),
+            sha: json!(newest(|row| row.sha.as_ref())),
+            event: json!(newest(|row| row.event.as_ref())),
+            attempt: json!(rows.iter().map(|row| &row.attempt).max_by_key(|attempt| attempt.ordinal())),
+            ..Self::default()
+        };
+        for row in rows {
+            let key = row.leg().key();
+            for earlier in row.attempts.iter().filter(|earlier| earlier.terminal != Terminal::Running) {
+                run.attempts.add(&key, earlier_row(earlier));
+            }
+            run.legs.insert(key, Leg::of(row));
+        }
+        run
     }
-    let mut attempts = Attempts::default();
-    for row in rows {
-        for earlier in row.attempts.iter().filter(|earlier| earlier.terminal != Terminal::Complete) {
-            attempts.add(&row.leg().key(), earlier_row(earlier));
+
+    fn read(mut entry: Map<String, Value>) -> Self {
+        let mut run = Self { attempts: Attempts::of(entry.remove("attempts")), ..Self::default() };
+        let number = |value: Option<Value>| value.as_ref().and_then(Value::as_u64).unwrap_or(0);
+        for (list, state) in [("completed", State::Complete), ("incomplete", State::Incomplete), ("running", State::Running)] {
+            let Some(Value::Object(rows)) = entry.remove(list) else { continue };
+            for (key, row) in rows {
+                let state = if row.get("beside").is_some() { State::LostBeside } else { state };
+                run.take(key, Leg { state, row });
+            }
+        }
+        run.planned = number(entry.remove("planned"));
+        run.unnamed = number(entry.remove("complete")).saturating_sub(run.count(|state| state == State::Complete));
+        for (name, field) in [("ts", &mut run.ts), ("sha", &mut run.sha), ("event", &mut run.event), ("attempt", &mut run.attempt)]
+        {
+            *field = entry.remove(name).unwrap_or_default();
+        }
+        run.more = entry;
+        run
+    }
+
+    /// Two folds of one run. Which of them came first does not show.
+    fn join(mut self, other: Self) -> Self {
+        let (a, b) = (date(&self.ts), date(&other.ts));
+        let later = |mine: Value, theirs: Value| {
+            let rank = |date: Wall, word: &Value| (!word.is_null(), date, word.to_string());
+            if rank(a, &mine) >= rank(b, &theirs) { mine } else { theirs }
+        };
+        self.sha = later(self.sha, other.sha);
+        self.event = later(self.event, other.event);
+        self.ts = later(self.ts, other.ts);
+        if (ordinal(&self.attempt), self.attempt.to_string()) < (ordinal(&other.attempt), other.attempt.to_string()) {
+            self.attempt = other.attempt;
+        }
+        for (key, leg) in other.legs {
+            self.take(key, leg);
+        }
+        for (key, rows) in other.attempts.0 {
+            rows.into_iter().for_each(|row| self.attempts.add(&key, row));
+        }
+        self.planned = self.planned.max(other.planned);
+        self.unnamed = self.unnamed.max(other.unnamed);
+        for (key, value) in other.more {
+            match self.more.get(&key) {
+                Some(mine) if mine.to_string() >= value.to_string() => {}
+                _ => drop(self.more.insert(key, value)),
+            }
+        }
+        self
+    }
+
+    /// Per leg the newest attempt counts; what it pushes aside stays under `attempts`.
+    fn take(&mut self, key: String, leg: Leg) {
+        let Some(known) = self.legs.remove(&key) else {
+            self.legs.insert(key, leg);
+            return;
+        };
+        let (older, newer) = if known.rank() <= leg.rank() { (known, leg) } else { (leg, known) };
+        if older.attempt() < newer.attempt() && older.state != State::Running {
+            self.attempts.add(&key, reduced(&older.row));
+        }
+        self.legs.insert(key, newer);
+    }
+
+    fn count(&self, wanted: impl Fn(State) -> bool) -> u64 {
+        self.legs.values().filter(|leg| wanted(leg.state)).count() as u64
+    }
+
+    fn write(self) -> Value {
+        let named = self.count(|state| state == State::Complete);
+        let open = self.count(|state| state != State::Complete);
+        let planned = self.planned.max(named + open);
+        let complete = (named + self.unnamed).min(planned - open);
+        let mut entry = Value::Object(self.more);
+        for (name, value) in [("ts", self.ts), ("sha", self.sha), ("event", self.event), ("attempt", self.attempt)] {
+            entry[name] = value;
+        }
+        (entry["planned"], entry["complete"]) = (json!(planned), json!(complete));
+        for (key, leg) in self.legs {
+            let list = match leg.state {
+                State::Complete => "completed",
+                State::Incomplete | State::LostBeside => "incomplete",
+                State::Running => "running",
+            };
+            entry[list][key] = leg.row;
+        }
+        if !self.attempts.0.is_empty() {
+            entry["attempts"] = json!(self.attempts.0);
+        }
+        entry
+    }
+}
+
+impl Leg {
+    fn of(row: &LegRow) -> Self {
+        match row.terminal {
+            Terminal::Complete => Self { state: State::Complete, row: earlier_row(&OtherEpoch::from(row)) },
+            Terminal::Running => Self { state: State::Running, row: json!({ "attempt": row.attempt }) },
+            _ if row.beside.is_empty() => Self { state: State::Incomplete, row: incomplete_row(row) },
+            _ => {
+                let mut value = incomplete_row(row);
+                value["beside"] = json!(row.beside.len());
+                Self { state: State::LostBeside, row: value }
+            }
         }
     }
-    attempts.write(&mut entry);
-    entry
+
+    fn attempt(&self) -> u64 {
+        self.row.get("attempt").map_or(0, ordinal)
+    }
+
+    /// Which of two words counts; what they say tells equals apart, so that no order shows.
+    fn rank(&self) -> (u64, State, u64, String) {
+        let reported = self.row.get("files_reported").and_then(Value::as_u64).unwrap_or(0);
+        (self.attempt(), self.state, reported, self.row.to_string())
+    }
 }
 
 fn incomplete_row(row: &LegRow) -> Value {
@@ -104,9 +242,10 @@ fn incomplete_row(row: &LegRow) -> Value {
     value
 }
 
-/// What stays of an earlier attempt. A row that a newer attempt pushes aside is reduced to the same fields.
+/// What stays of an earlier attempt. A row that a newer attempt pushes aside is reduced to the same fields; of one that came to its end its
+/// counts say all.
 fn earlier_row(earlier: &OtherEpoch) -> Value {
-    json!({
+    reduced(&json!({
         "attempt": earlier.attempt,
         "terminal": earlier.terminal,
         "why": earlier.why,
@@ -115,11 +254,16 @@ fn earlier_row(earlier: &OtherEpoch) -> Value {
         "files_reported": earlier.files_reported,
         "files_planned": earlier.files_planned,
         "files_failed": earlier.files_failed,
-    })
+    }))
 }
 
+const FIELDS: [&str; 8] =
+    ["attempt", "terminal", "files_reported", "files_planned", "files_failed", "why", "last_file", "current_file"];
+const FIELDS_OF_COMPLETE: usize = 5;
+
 fn reduced(row: &Value) -> Value {
-    let fields = ["attempt", "terminal", "why", "last_file", "current_file", "files_reported", "files_planned", "files_failed"];
+    let is_complete = text(row, "terminal") == Some(Terminal::Complete.as_str());
+    let fields = if is_complete { &FIELDS[..FIELDS_OF_COMPLETE] } else { &FIELDS[..] };
     Value::Object(fields.iter().map(|field| ((*field).to_owned(), row.get(*field).cloned().unwrap_or_default())).collect())
 }
 
@@ -128,9 +272,9 @@ fn reduced(row: &Value) -> Value {
 struct Attempts(BTreeMap<String, Vec<Value>>);
 
 impl Attempts {
-    fn of(entry: &Value) -> Self {
+    fn of(written: Option<Value>) -> Self {
         let mut attempts = Self::default();
-        for (leg, rows) in entry.get("attempts").and_then(Value::as_object).into_iter().flatten() {
+        for (leg, rows) in written.as_ref().and_then(Value::as_object).into_iter().flatten() {
             for row in rows.as_array().into_iter().flatten() {
                 attempts.add(leg, row.clone());
             }
@@ -142,54 +286,15 @@ impl Attempts {
         let rows = self.0.entry(leg.to_owned()).or_default();
         if !rows.contains(&row) {
             rows.push(row);
-            rows.sort_by_key(|row| (ordinal(row), row.to_string()));
-        }
-    }
-
-    fn write(self, entry: &mut Value) {
-        if !self.0.is_empty() {
-            entry["attempts"] = json!(self.0);
+            rows.sort_by_key(|row| (row.get("attempt").map_or(0, ordinal), row.to_string()));
         }
     }
 }
 
-/// Two folds of one run: the newer attempt stands, then the one that knows of more legs; what the other left is kept.
-fn merge(a: Value, b: Value) -> Value {
-    let rank = |entry: &Value| {
-        let number = |key| entry.get(key).and_then(Value::as_u64).unwrap_or(0);
-        let lost = entry.get("incomplete").and_then(Value::as_object).map_or(0, Map::len) as u64;
-        (ordinal(entry), number("complete") + lost, number("complete"), date(entry), without_attempts(entry).to_string())
-    };
-    let (old, new) = if rank(&a) <= rank(&b) { (a, b) } else { (b, a) };
-    let mut attempts = Attempts::of(&new);
-    for (leg, rows) in Attempts::of(&old).0 {
-        rows.into_iter().for_each(|row| attempts.add(&leg, row));
-    }
-    if ordinal(&old) < ordinal(&new) {
-        for (leg, row) in old.get("incomplete").and_then(Value::as_object).into_iter().flatten() {
-            let row = reduced(row);
-            if ordinal(&row) < ordinal(&new) {
-                attempts.add(leg, row);
-            }
-        }
-    }
-    let mut merged = without_attempts(&new);
-    attempts.write(&mut merged);
-    merged
+fn ordinal(attempt: &Value) -> u64 {
+    attempt.as_str().map_or(0, |attempt| Attempt::from(attempt).ordinal())
 }
 
-fn without_attempts(entry: &Value) -> Value {
-    let mut entry = entry.clone();
-    if let Some(object) = entry.as_object_mut() {
-        object.remove("attempts");
-    }
-    entry
-}
-
-fn ordinal(entry: &Value) -> u64 {
-    text(entry, "attempt").map_or(0, |attempt| Attempt::from(attempt).ordinal())
-}
-
-fn date(entry: &Value) -> Wall {
-    text(entry, "ts").and_then(Wall::parse).unwrap_or(Wall(i64::MIN))
+fn date(ts: &Value) -> Wall {
+    ts.as_str().and_then(Wall::parse).unwrap_or(Wall(i64::MIN))
 }

@@ -60,7 +60,7 @@ fn file_case(leg: &LegRow, file: &FileRow) -> Case {
     if missing {
         message.push(format!(
             "{} left no record: {}",
-            if file.outcome.is_none() { "it began and" } else { "it" },
+            if file.outcome.is_none() && file.started_at.is_some() { "it began and" } else { "it" },
             escape::sentence(&leg.why)
         ));
     }

@@ -13,7 +13,7 @@ use crate::report::words::{self, Verdict};
 const SPEC_VERSION: &str = "0.1.0";
 
 pub fn render(summary: &Summary) -> String {
-    let tests: Vec<Value> = summary.legs.iter().flat_map(|leg| cases::of(leg).into_iter().map(|case| test(leg, &case))).collect();
+    let tests: Vec<Value> = summary.rows().flat_map(|leg| cases::of(leg).into_iter().map(|case| test(leg, &case))).collect();
     let count = |word: &str| tests.iter().filter(|test| test["status"] == word).count();
     let start = summary.legs.iter().filter_map(|leg| leg.started_at).min().unwrap_or(summary.generated_at);
     let ends = summary.legs.iter().filter_map(|leg| leg.ended_at.max(leg.last_checkpoint_ts).max(leg.last_heartbeat_ts));

@@ -63,6 +63,46 @@ fn without_new_command(line: String) -> String {
     format!("{}\\{words}", &line[..line.len() - words.len()])
 }
 
+/// A name in a line that a program reads: what acts is replaced, for there is no escape that the reader would undo.
+pub fn plain(text: &str) -> String {
+    without_old_commands(text.chars().map(|c| if acts(c) { '\u{fffd}' } else { c }).collect())
+}
+
+/// A text of whole lines, in which no line is a command of the CI service. Where a line begins with space, its width stays.
+pub fn without_commands(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let words = line.trim_start();
+        let indent = &line[..line.len() - words.len()];
+        if words.strip_prefix("::").is_some_and(|rest| rest.contains("::")) {
+            let mut kept = indent.to_owned();
+            kept.pop();
+            out.push_str(&format!("{kept}\\{words}"));
+        } else {
+            out.push_str(line);
+        }
+    }
+    out
+}
+
+/// JSON in which nothing acts on a terminal or on the CI service: whatever would is written in the escapes of JSON, so that it reads back
+/// as it was. Outside of strings JSON has none of these characters.
+pub fn json(text: String) -> String {
+    if !text.contains(OLD_COMMAND) && !text.chars().any(|c| acts(c) && c != '\n' && c != '\t') {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    for c in text.replace(OLD_COMMAND, "#\\u0023[").chars() {
+        if acts(c) && c != '\n' && c != '\t' {
+            let mut units = [0; 2];
+            c.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 /// A message of ours that may quote anything, as it goes to a log that the CI service reads: its lines are kept, no command is.
 pub fn message(text: &str) -> String {
     let lines = text.split(['\n', '\r']).map(|line| without_new_command(line.to_owned()));
@@ -304,6 +344,21 @@ mod tests {
             assert_eq!(block(expect), expect, "once is enough");
         }
         assert_eq!(message("no such file: 'a\n::error::b##[group]c'"), "no such file: 'a\n\\::error::b##\\[group]c'");
+    }
+
+    #[test]
+    fn json_says_the_same_and_nothing_in_it_acts() {
+        let text = "a\u{9b}31m \u{202e}x ##[error]y \u{E0041}\u{7f} é ##";
+        let json = json(serde_json::to_string(text).unwrap());
+        assert!(!json.chars().any(acts) && !json.contains("##["), "{json}");
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+        assert_eq!(super::json("{\n\t\"a\": 1\n}\n".to_owned()), "{\n\t\"a\": 1\n}\n");
+    }
+
+    #[test]
+    fn no_line_of_a_text_is_a_command() {
+        let text = "a ::b::\n  ::error::x\n::warning::\n::std\n";
+        assert_eq!(without_commands(text), "a ::b::\n \\::error::x\n\\::warning::\n::std\n");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::core::moment::Wall;
-use crate::core::row::{FileRow, LegRow, REPORT_VERSION, Summary};
+use crate::core::row::{FileRow, LegRow, Summary};
 use crate::core::sample::{Disk, HostSample};
 
 /// 2026-11-29T22:00:00Z.
@@ -90,7 +90,7 @@ fn samples(files: u32) -> Vec<HostSample> {
 }
 
 pub fn summary(legs: Vec<LegRow>) -> Summary {
-    Summary { v: REPORT_VERSION, generated_at: Wall(NIGHT + 7_200_000), legs, warnings: Vec::new() }
+    Summary::of(Wall(NIGHT + 7_200_000), legs)
 }
 
 pub fn empty() -> Summary {

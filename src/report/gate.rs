@@ -2,6 +2,7 @@
 
 use crate::core::outcome::Conclusion;
 use crate::core::row::{LegRow, OtherEpoch, Summary};
+use crate::report::escape;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
@@ -26,6 +27,7 @@ impl Gate {
     /// One sentence for stderr.
     pub fn why(&self) -> String {
         match self {
+            Gate::Open { legs: 1 } => "gate: its one leg passed".to_owned(),
             Gate::Open { legs } => format!("gate: all {legs} legs passed"),
             Gate::Failed { legs } => format!("gate: failed in {}", list(legs)),
             Gate::Incomplete { legs } if legs.is_empty() => {
@@ -40,8 +42,8 @@ impl Gate {
 pub fn gate(summary: &Summary) -> Gate {
     let one_run = summary.legs.windows(2).all(|pair| pair[0].run_id == pair[1].run_id);
     let name = |row: &LegRow| match one_run {
-        true => format!("{} ({})", row.leg().key(), row.terminal),
-        false => format!("{} of run {} ({})", row.leg().key(), row.run_id, row.terminal),
+        true => format!("{} ({})", escape::name(&row.leg().key()), row.terminal),
+        false => format!("{} of run {} ({})", escape::name(&row.leg().key()), escape::name(row.run_id.as_str()), row.terminal),
     };
     let of = |wanted: fn(&LegRow) -> bool| -> Vec<String> { summary.legs.iter().filter(|row| wanted(row)).map(name).collect() };
     let failed = of(has_failed);
@@ -63,7 +65,7 @@ pub fn has_failed(row: &LegRow) -> bool {
         other.attempt == row.attempt && other.ended_at.zip(row.started_at).is_some_and(|(end, start)| end > start)
     };
     let stands = |other: &&OtherEpoch| !passed || at_once(other);
-    failed(row.conclusion, row.files_failed)
+    row.with_beside().any(|row| failed(row.conclusion, row.files_failed))
         || row.attempts.iter().filter(stands).any(|other| failed(other.conclusion, other.files_failed))
 }
 
@@ -102,7 +104,7 @@ mod tests {
     }
 
     fn summary(legs: &[LegRow]) -> Summary {
-        Summary { v: 1, generated_at: Wall(0), legs: legs.to_vec(), warnings: Vec::new() }
+        Summary::of(Wall(0), legs.to_vec())
     }
 
     #[test]
@@ -127,13 +129,30 @@ mod tests {
             assert_eq!(code(std::slice::from_ref(&row)), exit, "{what}");
             assert_eq!(code(&[pass(), row.clone()]), exit, "{what}, beside a pass");
             assert_eq!(code(&[row.clone(), leg("f", Terminal::Complete, Some(Fail), 1)]), 1, "{what}, beside a failure");
-            let plan = parse_plan(br#"[{"id":"a","label":"A","target":"stable","resolved":"7"}]"#).expect("a plan");
+            let plan = parse_plan(br#"[{"id":"a","label":"A","target":"stable","resolved":"7","runner":"big","legs":[1]}]"#)
+                .expect("a plan");
             let again = rerun(&summary(&[pass(), row]), &plan);
-            let expect = r#"{"include":[{"id":"a","label":"A","resolved":"7","target":"stable"}]}"#;
+            let expect = r#"{"include":[{"id":"a","label":"A","legs":[1],"resolved":"7","runner":"big","target":"stable"}]}"#;
             assert_eq!(again.trim_end() == expect, worth_a_rerun, "{what}: {again}");
             assert_eq!(again.trim_end() == r#"{"include":[]}"#, !worth_a_rerun, "{what}: {again}");
         }
         assert_eq!(code(&[]), 3, "no leg at all is no pass");
+    }
+
+    #[test]
+    fn what_it_says_is_one_inert_line() {
+        let row = leg("a\n::error::x\u{1b}[31m\u{9b}", Terminal::Complete, Some(Conclusion::Fail), 1);
+        let why = gate(&summary(&[row])).why();
+        assert!(!why.chars().any(char::is_control), "{why:?}");
+        assert_eq!(Gate::Open { legs: 1 }.why(), "gate: its one leg passed");
+    }
+
+    #[test]
+    fn a_failure_beside_a_pass_of_other_files_stands() {
+        let mut row = leg("a", Terminal::RunnerLost, Some(Conclusion::Incomplete), 0);
+        assert_eq!(code(std::slice::from_ref(&row)), 3);
+        row.beside = vec![leg("a", Terminal::Complete, Some(Conclusion::Fail), 1)];
+        assert_eq!(code(&[row]), 1);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::report::words;
 pub fn render(summary: &Summary) -> String {
     let mut report = Report::new("ledger");
     report.timestamp = time(summary.generated_at);
-    report.add_test_suites(summary.legs.iter().map(suite));
+    report.add_test_suites(summary.rows().map(suite));
     report.to_string().expect("a report is written to memory, and its text has only characters that XML has")
 }
 

@@ -5,7 +5,7 @@
 use crate::core::row::{FileRow, LegRow, Summary};
 use crate::report::escape::{self, markdown, markdown_block, markdown_code};
 use crate::report::gate::has_failed;
-use crate::report::words::{self, Counts, Verdict};
+use crate::report::words::{self, Counts, Titles, Verdict};
 
 /// The service refuses a step summary of more than 1 MiB, and several tools may write into one.
 pub const SUMMARY_ROOM: usize = 1_000_000;
@@ -19,6 +19,7 @@ const OUTPUTS_SHOWN: usize = 6;
 
 pub fn render(summary: &Summary, room: usize) -> String {
     let legs = words::told_in_order(summary);
+    let titles = Titles::of(&legs);
     let mut page = Page { text: String::new(), room: room.saturating_sub(RESERVE) };
     page.add(&format!("### {}\n\n", markdown(&Counts::of(summary).sentence())));
     let mut rows_left = 0;
@@ -26,7 +27,7 @@ pub fn render(summary: &Summary, room: usize) -> String {
         page.add("| result | leg | files | time | why |\n|:--|:--|--:|--:|:--|\n");
         // Half of the room: a table of thousands of legs must leave some for what happened in the first ones.
         let half = page.room / 2;
-        let shown = legs.iter().take_while(|leg| page.text.len() < half && page.add(&leg_row(leg))).count();
+        let shown = legs.iter().take_while(|leg| page.text.len() < half && page.add(&leg_row(leg, &titles))).count();
         rows_left = legs.len() - shown;
         page.add("\n");
     }
@@ -76,12 +77,12 @@ fn sign(verdict: Verdict) -> &'static str {
     }
 }
 
-fn leg_row(leg: &LegRow) -> String {
+fn leg_row(leg: &LegRow, titles: &Titles<'_>) -> String {
     format!(
         "| {} {} | {} | {} | {} | {} |\n",
         sign(Verdict::of(leg)),
         markdown(&words::leg_result(leg)),
-        markdown(&words::leg_title(leg)),
+        markdown(&titles.title(leg)),
         words::leg_files(leg),
         markdown(&words::leg_time(leg)),
         markdown(&leg.why)

@@ -27,6 +27,7 @@ fn planned(row: &LegRow, plan: &[PlannedLeg]) -> Value {
             target: row.target.clone(),
             resolved: row.resolved.clone(),
             shard: row.shard,
+            more: serde_json::Map::new(),
         }),
     }
 }

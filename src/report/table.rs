@@ -7,7 +7,7 @@ use crate::core::row::{FileRow, LegRow, Summary};
 use crate::report::escape;
 use crate::report::gate::has_failed;
 use crate::report::style::{Ink, Style};
-use crate::report::words::{self, Counts, Verdict};
+use crate::report::words::{self, Counts, Titles, Verdict};
 
 /// Below this width columns would be a few characters each, so rows become paragraphs.
 const TABLE_WIDTH: u16 = 60;
@@ -22,13 +22,14 @@ const LINES_SHOWN: usize = 30;
 pub fn render(summary: &Summary, style: Style) -> String {
     let mut out = format!("{}\n", style.paint(Ink::Strong, &wrapped(&Counts::of(summary).sentence(), style, "", "")));
     let legs = words::told_in_order(summary);
+    let titles = Titles::of(&legs);
     if !legs.is_empty() {
         out.push('\n');
-        out.push_str(&legs_table(&legs, style));
+        out.push_str(&legs_table(&legs, &titles, style));
     }
     for leg in legs.iter().filter(|leg| Verdict::of(leg) != Verdict::Pass || has_failed(leg)) {
         out.push('\n');
-        out.push_str(&leg_section(leg, style));
+        out.push_str(&leg_section(leg, &titles, style));
     }
     out.push_str(&leftovers_section(&legs, style));
     out.push_str(&unproved_section(&legs, style));
@@ -39,20 +40,21 @@ pub fn render(summary: &Summary, style: Style) -> String {
             out.push_str(&bullet(&escape::sentence(warning), style));
         }
     }
-    out
+    // A cell or a sentence may break anywhere, and then a name begins a line.
+    escape::without_commands(&out)
 }
 
-fn legs_table(legs: &[&LegRow], style: Style) -> String {
+fn legs_table(legs: &[&LegRow], titles: &Titles<'_>, style: Style) -> String {
     let cells = |leg: &LegRow| {
-        [words::leg_result(leg), words::leg_title(leg), words::leg_files(leg), words::leg_time(leg), escape::sentence(&leg.why)]
+        [words::leg_result(leg), titles.title(leg), words::leg_files(leg), words::leg_time(leg), escape::sentence(&leg.why)]
     };
     let inks: Vec<Ink> = legs.iter().map(|leg| Verdict::of(leg).into()).collect();
     let rows: Vec<[String; 5]> = legs.iter().map(|leg| cells(leg)).collect();
     grid(["RESULT", "LEG", "FILES", "TIME", "WHY"], &rows, &inks, style)
 }
 
-fn leg_section(leg: &LegRow, style: Style) -> String {
-    let heading = format!("{}: {}", words::leg_title(leg), words::leg_result(leg));
+fn leg_section(leg: &LegRow, titles: &Titles<'_>, style: Style) -> String {
+    let heading = format!("{}: {}", titles.title(leg), words::leg_result(leg));
     let run = format!("run {} attempt {}", escape::name(leg.run_id.as_str()), escape::name(leg.attempt.as_str()));
     let mut out = format!("{}\n", style.paint(Verdict::of(leg).into(), &wrapped(&heading, style, "", "")));
     out.push_str(&format!("{}\n", wrapped(&format!("{run}: {}", escape::sentence(&leg.why)), style, "  ", "  ")));
@@ -93,7 +95,7 @@ fn quotes(leg: &LegRow) -> impl Iterator<Item = &FileRow> {
 
 fn files_table(leg: &LegRow, style: Style) -> String {
     let all = leg.files.len() <= FILES_SHOWN;
-    let never = |file: &&FileRow| file.outcome.is_some() && !file.reported();
+    let never = |file: &&FileRow| (file.outcome.is_some() || file.started_at.is_none()) && !file.reported();
     let (unrun, begun): (Vec<&FileRow>, Vec<&FileRow>) = leg.files.iter().partition(never);
     let shown: Vec<&&FileRow> = begun.iter().filter(|file| all || !words::passed(file)).take(FILES_SHOWN).collect();
     let cells = |file: &FileRow| {
@@ -122,7 +124,8 @@ fn files_table(leg: &LegRow, style: Style) -> String {
         let names: Vec<String> = unrun.iter().take(NAMES_SHOWN).map(|file| words::file_title(file)).collect();
         let rest = unrun.len().saturating_sub(NAMES_SHOWN);
         let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-        out.push_str(&bullet(&format!("not run: {}{rest}", names.join(", ")), style));
+        let what = if Verdict::of(leg) == Verdict::Running { "not begun" } else { "not run" };
+        out.push_str(&bullet(&format!("{what}: {}{rest}", names.join(", ")), style));
     }
     out
 }
@@ -151,8 +154,9 @@ fn leftovers_section(legs: &[&LegRow], style: Style) -> String {
         let text = format!("{}, {}: {}", words::leg_title(leg), escape::name(&file.file), words::leftover(process));
         out.push_str(&bullet(&text, style));
     }
-    if found.len() > LEFTOVERS_SHOWN {
-        out.push_str(&bullet(&format!("and {} more", found.len() - LEFTOVERS_SHOWN), style));
+    let all: usize = legs.iter().flat_map(|leg| &leg.files).map(words::leftovers_of).sum();
+    if all > LEFTOVERS_SHOWN.min(found.len()) {
+        out.push_str(&bullet(&format!("and {} more", all - LEFTOVERS_SHOWN.min(found.len())), style));
     }
     out
 }
@@ -291,6 +295,7 @@ fn wrapped(text: &str, style: Style, first: &str, others: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::moment::Wall;
     use crate::report::fixtures;
     use crate::report::style::{Colour, Glyphs};
 
@@ -334,6 +339,39 @@ mod tests {
         assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
         assert!(!text.contains('\u{202e}'));
         assert!(!text.lines().any(|line| line.trim_start().starts_with("::")) && !text.contains("##["));
+    }
+
+    #[test]
+    fn no_name_begins_a_command_of_the_service() {
+        let mut summary = fixtures::night();
+        for leg in &mut summary.legs {
+            leg.platform = "::error file=x::owned by a rather long name that needs some lines ::warning::y ::notice::z".into();
+        }
+        for width in [40, 60, 80, 120] {
+            let text = render(&summary, style(width));
+            assert!(!text.lines().any(|line| line.trim_start().starts_with("::")), "{text}");
+        }
+    }
+
+    #[test]
+    fn runs_and_epochs_are_told_apart_and_leftovers_counted() {
+        let mut summary = fixtures::night();
+        let mut other = summary.legs[0].clone();
+        other.run_id = "9".into();
+        let mut second = other.clone();
+        second.started_at = second.started_at.map(|began| Wall(began.0 + 1000));
+        other.beside = vec![second];
+        summary.legs.push(other);
+        let text = render(&summary, style(200));
+        assert!(text.contains("(run 36531)") && text.matches("(run 9) (began ").count() >= 2, "{text}");
+        assert!(text.starts_with("7 planned"), "an epoch beside another is no leg of its own: {text}");
+        let mut crowd = fixtures::night();
+        let leftover = crowd.legs.iter().flat_map(|leg| &leg.files).find_map(|file| file.leftovers.first().cloned()).unwrap();
+        crowd.legs.iter_mut().flat_map(|leg| &mut leg.files).for_each(|file| file.leftovers.clear());
+        let file = &mut crowd.legs[0].files[0];
+        file.leftovers = vec![leftover; 100];
+        file.notes = vec!["800 leftovers, of which 100 are listed".to_owned()];
+        assert!(render(&crowd, style(100)).contains("and 780 more"));
     }
 
     #[test]

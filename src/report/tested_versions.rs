@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::merged::{MergedLeg, merged_legs};
+use super::merged::{MergedLeg, earlier_attempts, merged_attempts, merged_legs};
 use super::shared_json::{OlderFileError, parse_older, render, text};
 use crate::core::moment::Wall;
 use crate::core::outcome::{Conclusion, Scope};
@@ -40,16 +40,19 @@ pub fn tested_versions(
     incomplete: IncompleteRows,
 ) -> Result<TestedVersions, OlderFileError> {
     let mut cells = Cells::default();
-    for older in [older, older_sidecar] {
-        cells.read(parse_older(older)?);
-    }
+    let kept = cells.read(parse_older(older)?);
+    let kept_beside = cells.read(parse_older(older_sidecar)?);
     let mut warnings = Vec::new();
     for leg in merged_legs(summary) {
         cells.take(&leg, &mut warnings);
     }
+    let earlier = earlier_attempts(summary);
+    for leg in merged_attempts(&earlier, summary) {
+        cells.take(&leg, &mut Vec::new());
+    }
     Ok(TestedVersions {
-        text: render(&cells.main(incomplete)),
-        sidecar: (incomplete == IncompleteRows::Sidecar).then(|| render(&cells.sidecar())),
+        text: render(&cells.main(incomplete, kept)),
+        sidecar: (incomplete == IncompleteRows::Sidecar).then(|| render(&cells.sidecar(kept_beside))),
         warnings,
     })
 }
@@ -75,9 +78,17 @@ struct Cell {
 struct Cells(BTreeMap<String, BTreeMap<String, Cell>>);
 
 impl Cells {
-    fn read(&mut self, older: Map<String, Value>) {
+    /// Takes the rows of a file, and gives back what in it are none: that is somebody else's, and stays as it is.
+    fn read(&mut self, older: Map<String, Value>) -> Map<String, Value> {
+        let mut kept = Map::new();
         for (version, platforms) in older {
-            let Value::Object(platforms) = platforms else { continue };
+            let platforms = match platforms {
+                Value::Object(platforms) if !platforms.is_empty() => platforms,
+                other => {
+                    kept.insert(version, other);
+                    continue;
+                }
+            };
             for (platform, mut row) in platforms {
                 let lost = row.as_object_mut().and_then(|row| row.remove("last_attempt"));
                 let cell = self.cell(&version, &platform);
@@ -87,6 +98,7 @@ impl Cells {
                 }
             }
         }
+        kept
     }
 
     fn take(&mut self, leg: &MergedLeg<'_>, warnings: &mut Vec<String>) {
@@ -121,9 +133,9 @@ impl Cells {
         self.0.entry(version.to_owned()).or_default().entry(platform.to_owned()).or_default()
     }
 
-    fn main(&self, incomplete: IncompleteRows) -> Value {
+    fn main(&self, incomplete: IncompleteRows, kept: Map<String, Value>) -> Value {
         let keep_lost = incomplete == IncompleteRows::Row;
-        self.collect(|cell| match (&cell.verdict, cell.newer_lost().filter(|_| keep_lost)) {
+        self.collect(kept, |cell| match (&cell.verdict, cell.newer_lost().filter(|_| keep_lost)) {
             (Some(verdict), Some(lost)) => {
                 let mut row = verdict.clone();
                 if let Some(row) = row.as_object_mut() {
@@ -136,12 +148,12 @@ impl Cells {
         })
     }
 
-    fn sidecar(&self) -> Value {
-        self.collect(|cell| cell.newer_lost().cloned())
+    fn sidecar(&self, kept: Map<String, Value>) -> Value {
+        self.collect(kept, |cell| cell.newer_lost().cloned())
     }
 
-    fn collect(&self, row: impl Fn(&Cell) -> Option<Value>) -> Value {
-        let mut versions = Map::new();
+    fn collect(&self, kept: Map<String, Value>, row: impl Fn(&Cell) -> Option<Value>) -> Value {
+        let mut versions = kept;
         for (version, platforms) in &self.0 {
             let rows: Map<String, Value> =
                 platforms.iter().filter_map(|(platform, cell)| Some((platform.clone(), row(cell)?))).collect();

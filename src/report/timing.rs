@@ -4,20 +4,21 @@ use std::fmt::Write as _;
 
 use crate::core::outcome::Outcome;
 use crate::core::row::Summary;
+use crate::report::escape;
 
 /// A file that did not run has no line: 0 s would be a wedge that never happened.
 pub fn timing(summary: &Summary) -> String {
     let mut text = String::new();
-    for file in summary.legs.iter().flat_map(|leg| &leg.files) {
+    for file in summary.rows().flat_map(|leg| &leg.files) {
         if let (Some(outcome), Some(duration)) =
             (file.outcome.as_ref().filter(|outcome| **outcome != Outcome::NotRun), file.duration_s)
         {
-            let name: String = file.file.chars().map(in_a_line).collect();
-            let word: String = outcome.as_str().chars().map(|c| if c.is_whitespace() { '-' } else { c }).collect();
+            let name = escape::plain(&file.file.chars().map(in_a_line).collect::<String>());
+            let word: String = escape::plain(outcome.as_str()).chars().map(|c| if c.is_whitespace() { '-' } else { c }).collect();
             writeln!(text, "{name} {}s {word}", duration.as_f64()).expect("a String takes every write");
         }
     }
-    text
+    escape::without_commands(&text)
 }
 
 /// A control character as the picture that Unicode has of it, so that two names which differ in nothing else stay two.
@@ -50,7 +51,7 @@ mod tests {
             file.outcome = Some(Outcome::Pass);
             row.files.push(file);
         }
-        let text = timing(&Summary { v: 1, generated_at: Wall(0), legs: vec![row], warnings: Vec::new() });
+        let text = timing(&Summary::of(Wall(0), vec![row]));
         let names: std::collections::BTreeSet<String> =
             text.lines().filter_map(|line| Some(parse_timing(line).ok()??.file)).collect();
         assert_eq!((text.lines().count(), names.len()), (7, 7), "{text}");

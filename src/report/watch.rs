@@ -77,7 +77,11 @@ fn planned(leg: &LegRow) -> String {
 
 /// The running file of a leg that runs.
 fn bar(summary: &Summary, leg: &LegRow, now: Wall, style: Style) -> Option<Bar> {
-    let current = leg.files.iter().find(|file| file.outcome.is_none()).filter(|_| Verdict::of(leg) == Verdict::Running)?;
+    let current = leg
+        .files
+        .iter()
+        .find(|file| file.outcome.is_none() && file.started_at.is_some())
+        .filter(|_| Verdict::of(leg) == Verdict::Running)?;
     let elapsed = current.started_at.map_or(Secs::ZERO, |started| now.since(started));
     let last = leg.last_output.as_deref().and_then(|output| output.lines().next_back()).unwrap_or_default();
     Some(Bar {

@@ -1,5 +1,7 @@
 //! The words that every format for people shares: what a leg came to, in which order legs are told, how they are counted.
 
+use std::collections::HashSet;
+
 use crate::core::outcome::{Conclusion, Outcome, StoppedBy, Terminal};
 use crate::core::process::{Fate, Leftover};
 use crate::core::row::{FileRow, LegRow, Summary};
@@ -36,7 +38,7 @@ impl Verdict {
 
 /// Legs in the order of telling: incomplete, failed, running, passed; inside that by run, newest first, and key.
 pub fn told_in_order(summary: &Summary) -> Vec<&LegRow> {
-    let mut legs: Vec<&LegRow> = summary.legs.iter().collect();
+    let mut legs: Vec<&LegRow> = summary.rows().collect();
     legs.sort_by(|a, b| {
         Verdict::of(a)
             .cmp(&Verdict::of(b))
@@ -91,6 +93,34 @@ pub fn leg_title(row: &LegRow) -> String {
     format!("{} · {}{shard}", escape::name(row.platform.as_str()), escape::name(row.target.as_str()))
 }
 
+/// Names of the rows of one report, each its own: where several runs are told, or several epochs of one leg, the name says which.
+pub struct Titles<'a> {
+    several_runs: bool,
+    twice: HashSet<(&'a str, String)>,
+}
+
+impl<'a> Titles<'a> {
+    pub fn of(legs: &[&'a LegRow]) -> Self {
+        let mut seen = HashSet::new();
+        let place = |row: &&'a LegRow| (row.run_id.as_str(), row.leg().key());
+        Self {
+            several_runs: legs.windows(2).any(|pair| pair[0].run_id != pair[1].run_id),
+            twice: legs.iter().map(place).filter(|place| !seen.insert(place.clone())).collect(),
+        }
+    }
+
+    pub fn title(&self, row: &LegRow) -> String {
+        let mut title = leg_title(row);
+        if self.several_runs {
+            title.push_str(&format!(" (run {})", escape::name(row.run_id.as_str())));
+        }
+        if self.twice.contains(&(row.run_id.as_str(), row.leg().key())) {
+            title.extend(row.started_at.map(|began| format!(" (began {began})")));
+        }
+        title
+    }
+}
+
 /// The verdict with the class of end where it says more: `incomplete (runner-lost)`, `fail (stopped: dirty)`.
 pub fn leg_result(row: &LegRow) -> String {
     let verdict = Verdict::of(row).as_str();
@@ -128,6 +158,7 @@ pub fn file_title(file: &FileRow) -> String {
 pub fn file_result(file: &FileRow) -> String {
     match &file.outcome {
         Some(outcome) => escape::name(outcome.as_str()),
+        None if file.started_at.is_none() => "not begun".to_owned(),
         None => "no record".to_owned(),
     }
 }
@@ -156,16 +187,22 @@ pub fn file_notes(file: &FileRow) -> Vec<String> {
         notes.push("cleanup could not be proved".to_owned());
     }
     if !file.leftovers.is_empty() {
-        notes.push(format!("left {} behind", plural(file.leftovers.len(), "process", "processes")));
+        notes.push(format!("left {} behind", plural(leftovers_of(file), "process", "processes")));
     }
     notes.extend(file.notes.iter().map(|note| escape::sentence(note)));
     notes
 }
 
+/// How many processes a file left. A record lists the first hundred and notes how many there were.
+pub fn leftovers_of(file: &FileRow) -> usize {
+    let noted = file.notes.iter().filter_map(|note| note.split_once(" leftovers, of which ")?.0.parse().ok());
+    noted.max().unwrap_or(0).max(file.leftovers.len())
+}
+
 /// `qemu-system-x86_64 (pid 1, 3.1 s old, 41 MiB, killed)`.
 pub fn leftover(process: &Leftover) -> String {
     let mut facts = vec![format!("pid {}", process.pid)];
-    facts.extend(process.age_s.map(|age| format!("{age:.1} s old")));
+    facts.extend(process.age_s.map(|age| format!("{:.1} s old", age.max(0.0) + 0.0)));
     facts.extend(process.rss_mib.map(|rss| format!("{rss:.0} MiB")));
     facts.push(fate(process.fate).to_owned());
     facts.extend(process.waits_on.as_deref().map(|on| format!("waits on {}", escape::name(on))));

@@ -10,7 +10,7 @@ use super::session::Session;
 use crate::core::classify::{self, Facts, Trace, Writer};
 use crate::core::event::{Body, HostSampled, LoopFinished, RunFinished, SampledAt, SinkState};
 use crate::core::outcome::{Conclusion, StoppedBy};
-use crate::core::row::{LegRow, REPORT_VERSION, Summary};
+use crate::core::row::{LegRow, Summary};
 use crate::host::clock;
 use crate::host::signals::Signal;
 use crate::report::{github, markdown, table};
@@ -144,7 +144,7 @@ fn row(session: &Session) -> Option<LegRow> {
 /// given up, and a signal ends the wait.
 async fn tell(session: &mut Session, row: LegRow) {
     let outputs = github::outputs(&row);
-    let summary = Summary { v: REPORT_VERSION, generated_at: clock::now().wall, legs: vec![row], warnings: Vec::new() };
+    let summary = Summary::of(clock::now().wall, vec![row]);
     let mut lines = write_actions_files(session, &summary, outputs);
     lines.extend(table::render(&summary, session.style).trim_end().lines().map(str::to_owned));
     let console = session.console.clone();

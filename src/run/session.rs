@@ -15,7 +15,6 @@ use super::plan::Plan;
 use crate::core::ending::{EndSignal, LoopState};
 use crate::core::event::{Body, Cancelled, FileRef, Heartbeat, SinkDegraded, SinkRecovered, Suspended, SuspendedWhy};
 use crate::core::moment::{Moment, Secs};
-use crate::core::outcome::Outcome;
 use crate::core::redact::Redactor;
 use crate::core::sample::HostSample;
 use crate::core::watch::Watch;
@@ -87,7 +86,7 @@ impl Session {
     /// Failures among the records that a resumed run carries on.
     pub fn carried_failures(&self) -> u32 {
         let carried = self.plan.resumed.iter().flat_map(|resumed| &resumed.carried);
-        u32::try_from(carried.filter(|row| row.outcome != Some(Outcome::Pass)).count()).unwrap_or(u32::MAX)
+        u32::try_from(carried.filter(|row| row.failed()).count()).unwrap_or(u32::MAX)
     }
 
     /// Records facts. A ledger that cannot be written ends the loop after the current file, with exit 5.

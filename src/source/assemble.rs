@@ -6,15 +6,16 @@ use std::collections::BTreeMap;
 
 use super::records::{Weight, are_one};
 use super::unnamed::tell_apart;
-use super::{Evidence, Found};
+use super::{Evidence, Found, epochs};
 use crate::core::classify::{Facts, Trace, Writer, settle};
 use crate::core::history::PastLeg;
 use crate::core::ids::{Attempt, LegId, Platform, RunId, Shard, Target};
 use crate::core::job::{Job, Join, join};
 use crate::core::moment::Wall;
-use crate::core::outcome::{Conclusion, Outcome, Terminal};
+use crate::core::outcome::{Conclusion, Terminal};
 use crate::core::plan::PlannedLeg;
 use crate::core::row::{LegRow, OtherEpoch, REPORT_VERSION, Summary};
+use crate::core::version::is_version;
 use crate::sink::Variables;
 
 /// What is asked of the evidence.
@@ -34,6 +35,8 @@ pub struct Question {
     pub job_name: String,
     /// Name of the suite's step.
     pub step_name: Option<String>,
+    /// Whether a sink is asked for whole runs, also where only some legs of them are.
+    pub whole_runs: bool,
     /// Whether samples along a leg are wanted. An archive keeps none in its summaries and folds its events again for them.
     pub samples: bool,
     pub now: Wall,
@@ -50,9 +53,11 @@ pub const DEFAULT_JOB_NAME: &str = "Integration ({label} · {target})";
 type Place = (RunId, Platform, Target, Option<Shard>);
 
 pub fn assemble(found: Found, question: &Question) -> Summary {
-    let mut assembling = Assembling { question, warnings: found.warnings, places: BTreeMap::new(), run: None };
+    let unread = !found.unread.is_empty();
+    let mut assembling = Assembling { question, warnings: found.warnings, places: BTreeMap::new(), run: None, unread };
+    // All legs of a run are folded, whichever are asked for: siblings know versions, and the plan is of the run.
     for evidence in tell_apart(found.evidence) {
-        if question.asks_for(&evidence.row) {
+        if question.asks_for_run(&evidence.row.leg()) {
             assembling.add(evidence);
         }
     }
@@ -64,9 +69,9 @@ pub fn assemble(found: Found, question: &Question) -> Summary {
 
 /// What the evidence teaches about cost: every epoch of every leg that is over, each told once.
 pub fn past_legs(found: Found, question: &Question) -> Vec<PastLeg> {
-    let mut assembling = Assembling { question, warnings: Vec::new(), places: BTreeMap::new(), run: None };
+    let mut assembling = Assembling { question, warnings: Vec::new(), places: BTreeMap::new(), run: None, unread: false };
     for evidence in tell_apart(found.evidence) {
-        if question.asks_for(&evidence.row) {
+        if question.asks_for_leg(&evidence.row.leg()) {
             assembling.add(evidence);
         }
     }
@@ -95,6 +100,7 @@ impl Question {
             jobs: None,
             job_name: DEFAULT_JOB_NAME.to_owned(),
             step_name: None,
+            whole_runs: false,
             samples: false,
             now,
             set_clock: None,
@@ -102,16 +108,17 @@ impl Question {
         }
     }
 
-    fn asks_for(&self, row: &LegRow) -> bool {
-        self.run_id.as_ref().is_none_or(|run| *run == row.run_id)
-            && self.attempt.as_ref().is_none_or(|attempt| *attempt == row.attempt)
-            && self.platform.as_ref().is_none_or(|platform| *platform == row.platform)
-            && self.target.as_ref().is_none_or(|target| *target == row.target)
+    pub fn asks_for_leg(&self, leg: &LegId) -> bool {
+        self.asks_for_run(leg) && self.asks_for_place(&leg.platform, &leg.target)
     }
 
-    fn asks_for_planned(&self, leg: &PlannedLeg) -> bool {
-        self.platform.as_ref().is_none_or(|platform| *platform == leg.id)
-            && self.target.as_ref().is_none_or(|target| *target == leg.target)
+    fn asks_for_run(&self, leg: &LegId) -> bool {
+        self.run_id.as_ref().is_none_or(|run| *run == leg.run_id)
+            && self.attempt.as_ref().is_none_or(|attempt| *attempt == leg.attempt)
+    }
+
+    fn asks_for_place(&self, platform: &Platform, target: &Target) -> bool {
+        self.platform.as_ref().is_none_or(|asked| asked == platform) && self.target.as_ref().is_none_or(|asked| asked == target)
     }
 }
 
@@ -121,6 +128,8 @@ struct Assembling<'q> {
     places: BTreeMap<Place, Vec<Evidence>>,
     /// The run that plan and jobs are of.
     run: Option<RunId>,
+    /// Whether a source could not be read: then a leg without a trace may have left one there.
+    unread: bool,
 }
 
 impl<'q> Assembling<'q> {
@@ -175,10 +184,8 @@ impl<'q> Assembling<'q> {
             return;
         };
         for planned in &self.question.plan {
-            if self.question.asks_for_planned(planned) {
-                let place = (run.clone(), planned.id.clone(), planned.target.clone(), planned.shard);
-                self.places.entry(place).or_default();
-            }
+            let place = (run.clone(), planned.id.clone(), planned.target.clone(), planned.shard);
+            self.places.entry(place).or_default();
         }
     }
 
@@ -207,7 +214,8 @@ impl<'q> Assembling<'q> {
         legs.sort_by_cached_key(|row| {
             (started.get(&row.run_id).copied(), row.run_id.clone(), row.platform.clone(), row.target.clone(), row.shard)
         });
-        Summary { v: REPORT_VERSION, generated_at: self.question.now, legs, warnings: self.warnings }
+        let (legs, others) = legs.into_iter().partition(|row| self.question.asks_for_place(&row.platform, &row.target));
+        Summary { v: REPORT_VERSION, generated_at: self.question.now, legs, warnings: self.warnings, others }
     }
 
     /// The newest attempt that has evidence, with the rest beside it.
@@ -231,7 +239,15 @@ impl<'q> Assembling<'q> {
         }
         let mut rows = rows.into_iter();
         let mut newest = rows.next()?;
-        newest.attempts = rows.map(|row| OtherEpoch::from(&row)).collect();
+        newest.attempts.extend(rows.map(|row| OtherEpoch::from(&row)));
+        if !newest.beside.is_empty() && self.question.asks_for_place(&newest.platform, &newest.target) {
+            self.warnings.push(format!(
+                "{}: {} epochs of this attempt ran other files under the same name, and the worst of them speaks for the leg; a second \
+                 step needs a --target of its own",
+                newest.leg(),
+                newest.beside.len() + 1
+            ));
+        }
         Some(newest)
     }
 
@@ -247,19 +263,21 @@ impl<'q> Assembling<'q> {
         let (run_id, platform, target, shard) = place.clone();
         let id = LegId { run_id, attempt, platform, target, shard };
         if evidence.is_empty() {
+            let trace = if self.unread { Trace::Unread } else { Trace::None };
             evidence.push(Evidence {
                 row: LegRow::named(id.clone()),
-                trace: Trace::None,
+                trace,
                 writer: Writer::Unknown,
                 resumes: None,
                 unnamed: None,
             });
         }
         self.put_in_order(&id, &mut evidence);
-        resume(&mut evidence);
+        epochs::resume(&mut evidence);
+        let superseded = epochs::superseded(&evidence);
         let question = self.question;
         let job = self.job(&id, planned, is_newest);
-        evidence
+        let rows = evidence
             .into_iter()
             .enumerate()
             .map(|(at, evidence)| {
@@ -274,12 +292,17 @@ impl<'q> Assembling<'q> {
                 if row.resolved.is_none() {
                     row.resolved.clone_from(&planned.resolved);
                 }
-                if row.ended_at.is_none() && row.terminal != Terminal::Running && matches!(evidence.trace, Trace::None) {
+                if row.resolved.is_none() && row.conclusion == Some(Conclusion::Incomplete) && is_version(row.target.as_str()) {
+                    row.resolved = Some(row.target.0.clone());
+                }
+                let is_traceless = matches!(evidence.trace, Trace::None | Trace::Unread);
+                if row.ended_at.is_none() && row.terminal != Terminal::Running && is_traceless {
                     row.ended_at = job.and_then(|job| job.completed_at);
                 }
                 row
             })
-            .collect()
+            .collect();
+        epochs::speaking_first(rows, &superseded)
     }
 
     /// The evidence that speaks for an attempt comes first. Of records without an epoch the newer supersedes the older; where their times
@@ -329,6 +352,7 @@ impl<'q> Assembling<'q> {
             target: target.clone(),
             resolved: None,
             shard: *shard,
+            more: serde_json::Map::new(),
         })
     }
 
@@ -381,43 +405,9 @@ fn unite(known: &mut Evidence, other: Evidence) {
         (Trace::Ledger, _) | (_, Trace::Ledger) => Trace::Ledger,
         (damaged @ Trace::Damaged { .. }, _) | (_, damaged @ Trace::Damaged { .. }) => damaged,
         (Trace::Unreadable, _) | (_, Trace::Unreadable) => Trace::Unreadable,
+        (Trace::Unread, _) | (_, Trace::Unread) => Trace::Unread,
         (Trace::None, Trace::None) => Trace::None,
     };
     best.resumes = best.resumes.or(rest.resumes);
     *known = best;
-}
-
-/// An epoch that continued another has that one's records too. `evidence` is newest first.
-fn resume(evidence: &mut [Evidence]) {
-    for at in (0..evidence.len().saturating_sub(1)).rev() {
-        let (newer, older) = evidence.split_at_mut(at + 1);
-        let newer = &mut newer[at];
-        let Some(continued) = newer.resumes.clone() else { continue };
-        if let Some(before) = older.iter().find(|older| older.row.epoch.as_ref() == Some(&continued)) {
-            take_over(&mut newer.row, &before.row);
-        }
-    }
-}
-
-fn take_over(row: &mut LegRow, before: &LegRow) {
-    let mut taken = false;
-    for file in &mut row.files {
-        if file.outcome == Some(Outcome::NotRun) {
-            let record = before.files.iter().find(|old| (old.index, old.round) == (file.index, file.round) && old.reported());
-            if let Some(record) = record {
-                *file = record.clone();
-                taken = true;
-            }
-        }
-    }
-    if !taken {
-        return;
-    }
-    let reported = row.files.iter().filter(|file| file.reported());
-    row.files_reported = u32::try_from(reported.clone().count()).unwrap_or(u32::MAX);
-    row.files_failed = u32::try_from(reported.filter(|file| file.outcome != Some(Outcome::Pass)).count()).unwrap_or(u32::MAX);
-    row.started_at = before.started_at.or(row.started_at);
-    if row.conclusion == Some(Conclusion::Pass) && row.files_failed > 0 {
-        row.conclusion = Some(Conclusion::Fail);
-    }
 }

@@ -3,15 +3,17 @@
 use std::path::Path;
 
 use super::aftermath::Aftermath;
+use super::followed::Followed;
 use super::{Evidence, Found, push};
+use crate::core::chain::Chain;
 use crate::core::classify::{Trace, Writer};
-use crate::core::event::{Envelope, HostInfo};
+use crate::core::event::HostInfo;
 use crate::core::fold::Leg;
 use crate::core::history::PastLeg;
 use crate::core::ids::{FilePath, Seq};
 use crate::core::row::{Head, LegRow};
 use crate::host::identity;
-use crate::store::{Event, LedgerFolder, Pulled, Reader, StoreError, is_writer_alive};
+use crate::store::{LedgerFolder, Pulled, Reader, StoreError, is_writer_alive, left_head};
 
 /// Caps look at no more than this many of the newest legs of the folder: enough for every window of the default policy, and the start
 /// of a run stays quick however long nobody prunes.
@@ -28,8 +30,9 @@ pub fn read_database(path: &Path) -> Result<Found, StoreError> {
 fn evidence_of(path: &Path, found: &mut Found) -> Result<Option<Evidence>, StoreError> {
     // Asked first: a writer that ends while its events are read was alive when they were not all there.
     let alive = is_writer_alive(path);
+    let left = left_head(path);
     let reader = Reader::open(path)?;
-    let Folded { leg, mut damaged } = fold(&reader, found);
+    let Folded { leg, mut damaged } = fold(&reader, left, found);
     let Some(leg) = leg else {
         let why = "it has no run-started and says nothing of a leg";
         found.warn(format!("{}: {why}", path.display()));
@@ -49,6 +52,9 @@ fn evidence_of(path: &Path, found: &mut Found) -> Result<Option<Evidence>, Store
     // A copy says nothing of its writer, also where that one ran on this very host.
     let writer = if pulled.is_some() { Writer::Unknown } else { writer(alive, &leg) };
     let trace = if damaged { Trace::Damaged { after: leg.head.seq } } else { Trace::Ledger };
+    if damaged {
+        row.distrust();
+    }
     Ok(Some(Evidence { row, trace, writer, resumes: leg.started.resumes.clone(), unnamed: None }))
 }
 
@@ -72,54 +78,42 @@ fn writer(alive: bool, leg: &Leg) -> Writer {
     }
 }
 
-#[derive(Default)]
 pub(super) struct Folded {
     pub leg: Option<Leg>,
     /// Something stands in it that cannot be read or cannot follow, and nothing after that is used.
     pub damaged: bool,
 }
 
-/// The events of a database, folded up to the first that cannot be read or cannot follow; that is told once, with what it costs.
-pub(super) fn fold(reader: &Reader, found: &mut Found) -> Folded {
-    let mut folded = Folded::default();
+/// The events of a database, folded as far as their chain holds and agrees with the head that their writer has `left`; where it does not is
+/// told once, with what it costs.
+pub(super) fn fold(reader: &Reader, left: Option<Head>, found: &mut Found) -> Folded {
     let shown = reader.path().display();
+    let identity = reader.identity();
+    let mut chain = Followed::new(Chain::of(identity.leg.clone(), identity.epoch.clone())).against(left, "its writer");
+    let mut damaged = false;
     let mut lines = reader.lines_after(Seq(0));
     while let Some(line) = lines.next() {
-        let line = match line {
-            Ok(line) => line,
+        let taken = match line {
+            Ok(line) => chain.take(line.line.as_deref(), Some(&line.kind)),
             Err(error) => {
-                folded.damaged = true;
+                damaged = true;
                 found.warn(format!("{error}; what comes after it is not used"));
                 break;
             }
         };
-        let (seq, stored) = (line.seq, line.stored());
-        let taken = match (Event::from(line), stored) {
-            (Event::Known(envelope), Some(stored)) => {
-                let head = Head { seq: stored.seq, digest: stored.digest };
-                take(&mut folded.leg, &envelope, head).map_err(|error| error.to_string())
-            }
-            (Event::Known(_), None) => Err(format!("event {seq} cannot be read")),
-            (Event::Unreadable { seq, why }, _) => Err(format!("event {seq} cannot be read: {why}")),
-        };
         if let Err(why) = taken {
-            folded.damaged = true;
+            damaged = true;
             let lost = lines.count();
             found.warn(format!("{shown}: {why}; {lost} events after it are not used; see 'ledger verify {shown}'"));
             break;
         }
     }
-    folded
-}
-
-fn take(leg: &mut Option<Leg>, envelope: &Envelope, head: Head) -> Result<(), crate::core::fold::FoldError> {
-    match leg {
-        Some(leg) => leg.apply(envelope, head),
-        None => {
-            *leg = Some(Leg::begin(envelope, head)?);
-            Ok(())
-        }
+    let (leg, end) = chain.end();
+    if let (false, Err(why)) = (damaged, end) {
+        damaged = true;
+        found.warn(format!("{shown}: {why}; see 'ledger verify {shown}'"));
     }
+    Folded { leg, damaged }
 }
 
 /// A leg whose last event is not its end.
@@ -140,7 +134,7 @@ pub fn unfinished(path: &Path) -> Result<Option<Unfinished>, StoreError> {
         return Ok(None);
     }
     let alive = is_writer_alive(path);
-    let Folded { leg, .. } = fold(&reader, &mut Found::default());
+    let Folded { leg, .. } = fold(&reader, None, &mut Found::default());
     Ok(leg.map(|leg| Unfinished { writer: writer(alive, &leg), leg }))
 }
 
@@ -157,7 +151,8 @@ pub fn resumable(path: &Path, files: &[FilePath], differs: &dyn Fn(&Leg) -> Opti
     let databases = LedgerFolder::open(path)?.databases()?;
     let mut other = None;
     for database in databases.iter().rev().filter(|database| database.identity.is_ok() && !is_writer_alive(&database.path)) {
-        let Folded { leg: Some(leg), damaged: false } = fold(&Reader::open(&database.path)?, &mut Found::default()) else {
+        let left = left_head(&database.path);
+        let Folded { leg: Some(leg), damaged: false } = fold(&Reader::open(&database.path)?, left, &mut Found::default()) else {
             continue;
         };
         let same_files = leg.started.plan.len() == files.len()

@@ -11,7 +11,9 @@ pub mod against_files;
 pub mod archive;
 pub mod assemble;
 pub mod ci_data;
+mod epochs;
 pub mod finalize;
+mod followed;
 pub mod junit;
 pub mod ledger;
 pub mod lines;
@@ -57,8 +59,11 @@ pub fn read(source: &str, question: &assemble::Question, found: &mut Found) -> R
             Err(error) if is_folder => {
                 found.warn(error.to_string());
                 // Its leg does not vanish with it.
-                if let open::Place::Ledger(path) | open::Place::Archive(path) = place {
-                    found.evidence.push(open::unreadable(path, &error, &[], question));
+                match place {
+                    open::Place::Ledger(path) | open::Place::Archive(path) => {
+                        found.evidence.push(open::unreadable(path, &error, &[], question));
+                    }
+                    _ => found.unread.push(source.to_owned()),
                 }
             }
             // A file that was named and says nothing at all is a mistake, not a night without legs.
@@ -115,8 +120,9 @@ pub fn narrow(question: &assemble::Question) -> Narrow {
     Narrow {
         run_id: question.run_id.clone(),
         attempt: question.attempt.clone(),
-        platform: question.platform.clone(),
-        target: question.target.clone(),
+        // Siblings know the version of a lost leg, and the plan is of a whole run.
+        platform: question.platform.clone().filter(|_| !question.whole_runs),
+        target: question.target.clone().filter(|_| !question.whole_runs),
         set_clock: question.set_clock,
         variables: question.variables.clone(),
     }
@@ -145,6 +151,8 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, SourceError> {
 pub struct Found {
     pub evidence: Vec<Evidence>,
     pub warnings: Vec<String>,
+    /// Sources of which nothing is known, because they could not be read.
+    pub unread: Vec<String>,
 }
 
 /// More warnings of one sort than this are counted, not told.
@@ -153,6 +161,7 @@ const WARNINGS_KEPT: usize = 200;
 impl Found {
     pub fn join(&mut self, other: Found) {
         self.evidence.extend(other.evidence);
+        self.unread.extend(other.unread);
         other.warnings.into_iter().for_each(|warning| self.warn(warning));
     }
 

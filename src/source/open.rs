@@ -32,9 +32,25 @@ pub enum SourceError {
 }
 
 impl SourceError {
+    /// Whether there is nothing at all: no leg has left a trace there, and none is hidden there.
+    pub fn is_nothing(&self) -> bool {
+        match self {
+            Self::Empty { .. } => true,
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            Self::Sink(error) => is_missing_folder(&error.url),
+            Self::Store(_) | Self::Runtime(_) => false,
+        }
+    }
+
     fn io(path: &Path, source: io::Error) -> Self {
         Self::Io { path: path.to_owned(), source }
     }
+}
+
+/// Whether the URL is of a file sink that nobody has written yet.
+fn is_missing_folder(url: &str) -> bool {
+    let path = url::Url::parse(url).ok().and_then(|url| url.to_file_path().ok());
+    path.is_some_and(|path| path.try_exists().is_ok_and(|exists| !exists))
 }
 
 /// One place that holds evidence.

@@ -50,7 +50,7 @@ pub async fn push(database: &Path, url: &str, variables: &Variables, now: Wall) 
         return Ok(Sent::Left(format!("it is a copy out of {}", pulled.from)));
     }
     let reader = Reader::open(database).map_err(|error| error.to_string())?;
-    let folded = ledger::fold(&reader, &mut Found::default());
+    let folded = ledger::fold(&reader, None, &mut Found::default());
     let damaged = || format!("it is damaged; `ledger verify {}` says where", database.display());
     let (Some(leg), false) = (folded.leg, folded.damaged) else { return Err(damaged()) };
     let last = leg.head.seq;

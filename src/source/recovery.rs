@@ -87,18 +87,17 @@ impl DeadLeg {
 
 fn ended(swept: &Swept) -> String {
     let (spared, ended) = parted(&swept.leftovers);
+    let alive = |count: usize| if count == 1 { "1 process of it was".to_owned() } else { format!("{count} processes of it were") };
     let mut text = match (ended.len(), swept.cleanup) {
         (0, Cleanup::Clean) => "; nothing of it is found any more".to_owned(),
         (0, _) => "; whether anything is left could not be told: `ledger reap --dry-run` looks again".to_owned(),
-        (count, Cleanup::Clean) => {
-            format!("; {count} processes of it were still alive and are ended now, and nothing of it is found any more")
-        }
+        (count, Cleanup::Clean) => format!("; {} still alive and ended, and nothing of it is found any more", alive(count)),
         (count, Cleanup::Dirty) => {
-            format!("; {count} processes of it were still alive and did not all end: `ledger reap --dry-run` tells which")
+            format!("; {} still alive and did not all end: `ledger reap --dry-run` tells which", alive(count))
         }
         (count, Cleanup::Unknown) => format!(
-            "; {count} processes of it were still alive and were sent to their end, which could not be proved: `ledger reap --dry-run` \
-             looks again"
+            "; {} still alive and sent to the end, which could not be proved: `ledger reap --dry-run` looks again",
+            alive(count)
         ),
     };
     if !spared.is_empty() {

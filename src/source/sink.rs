@@ -2,16 +2,17 @@
 
 use futures_util::{StreamExt as _, stream};
 
+use super::followed::Followed;
 use super::{Evidence, Found};
 use crate::core::chain::Chain;
 use crate::core::classify::{Trace, Writer};
-use crate::core::event::{Envelope, SinkState};
+use crate::core::event::SinkState;
 use crate::core::fold::Leg;
-use crate::core::ids::{Digest, Seq};
+use crate::core::ids::Seq;
 use crate::core::lease;
 use crate::core::marker::Marker;
 use crate::core::moment::{Secs, Wall};
-use crate::core::outcome::Terminal;
+use crate::core::outcome::{Conclusion, Terminal};
 use crate::core::row::{Head, LegRow};
 use crate::sink::{FoundLeg, Narrow, SinkError, Source, open_source};
 
@@ -82,7 +83,8 @@ async fn look(sink: &dyn Source, place: FoundLeg, now: Wall) -> Found {
     let mut found = Found::default();
     let name = name_of(sink, &place);
     let marker = marker_or_told(&place, &name, &mut found);
-    let mut folded = fold(segments(sink, &place).await, &name, &mut found);
+    let known = marker.as_ref().and_then(|(marker, _)| marker.row.head.clone());
+    let mut folded = fold(segments(sink, &place).await, known, &name, &mut found);
     if folded.leg.is_none() {
         match sink.plan(&place).await {
             // A leg of which no more than the plan arrived, or is left, has its first event.
@@ -96,6 +98,7 @@ async fn look(sink: &dyn Source, place: FoundLeg, now: Wall) -> Found {
         found.warn(format!("{name}: {}", short_of(&place, folded.last())));
     }
     let evidence = match (marker, folded.leg) {
+        (Some(marker), leg) if folded.broken => Some(of_broken(sink.url(), marker, leg.as_ref())),
         (Some(marker), leg) => Some(of_marker(sink.url(), marker, leg.as_ref())),
         (None, Some(leg)) => Some(of_events(sink.url(), &leg, folded.cut, now)),
         (None, None) if place.is_a_mere_name() => None,
@@ -137,11 +140,25 @@ fn of_marker(url: &str, (marker, age): (Marker, Secs), leg: Option<&Leg>) -> Evi
     evidence(url, row, trace, leg)
 }
 
+/// A marker beside events that were changed, or that are not the ones it names: a pass that only the marker tells is none.
+fn of_broken(url: &str, marker: (Marker, Secs), leg: Option<&Leg>) -> Evidence {
+    let mut told = of_marker(url, marker, leg);
+    if told.row.conclusion == Some(Conclusion::Pass) {
+        told.trace = Trace::Damaged { after: leg.map_or(Seq(0), |leg| leg.head.seq) };
+        if let Some(leg) = leg {
+            told.row = LegRow { lease_s: told.row.lease_s, source: told.row.source, ..leg.row() };
+        }
+        told.row.distrust();
+    }
+    told
+}
+
 /// Events whose marker is lost. How long their silence has been is told by the newest of them, which is older than the marker was: it is
 /// counted by the reader's clock, against the lease that the leg's own heartbeat asks for.
 fn of_events(url: &str, leg: &Leg, cut: bool, now: Wall) -> Evidence {
     let mut row = leg.row();
     if cut {
+        row.distrust();
         return evidence(url, row, Trace::Damaged { after: leg.head.seq }, Some(leg));
     }
     let lease = lease::lease_for(leg.started.heartbeat_s);
@@ -186,11 +203,12 @@ fn newer(marker: LegRow, events: Option<LegRow>) -> LegRow {
 type Segment = Result<(String, Vec<u8>), SinkError>;
 
 /// The events of one epoch, folded as far as they follow one another.
-#[derive(Default)]
 struct Folded {
     leg: Option<Leg>,
     /// Something stands there that cannot be read or cannot follow, and nothing after it is used.
     cut: bool,
+    /// What stands there is not what was written.
+    broken: bool,
 }
 
 impl Folded {
@@ -200,53 +218,46 @@ impl Folded {
 
     fn begin(&mut self, plan: &[u8], name: &str, found: &mut Found) {
         let text = String::from_utf8_lossy(plan);
-        if let Err(why) = take(&mut self.leg, text.trim_end()) {
+        let mut first = Followed::new(Chain::default());
+        let taken = first.take(Some(text.trim_end()), None);
+        let (leg, end) = first.end();
+        self.leg = leg;
+        if let Err(why) = taken.and(end) {
             self.cut = true;
             found.warn(format!("{name}: the plan cannot be read: {why}"));
         }
     }
 }
 
-fn fold(segments: Vec<Segment>, name: &str, found: &mut Found) -> Folded {
-    let mut chain = Chain::default();
-    let mut folded = Folded::default();
-    for segment in segments {
+fn fold(segments: Vec<Segment>, known: Option<Head>, name: &str, found: &mut Found) -> Folded {
+    let mut chain = Followed::new(Chain::default()).against(known, "the marker");
+    let (mut cut, mut broken) = (false, false);
+    'segments: for segment in segments {
         let (segment, bytes) = match segment {
             Ok(read) => read,
             Err(error) => {
                 found.warn(format!("{name}: {}", error.detail));
-                folded.cut = true;
+                cut = true;
                 break;
             }
         };
         let text = String::from_utf8_lossy(&bytes);
         if text.trim().is_empty() {
             found.warn(format!("{name}: {segment} is empty; what comes after it is not used"));
-            folded.cut = true;
+            cut = true;
             break;
         }
         for line in text.lines() {
-            let followed = chain.follow(line, None).map_err(|error| error.to_string());
-            if let Err(why) = followed.and_then(|_| take(&mut folded.leg, line)) {
+            if let Err(why) = chain.take(Some(line), None) {
                 found.warn(format!("{name}: {segment}: {why}; what comes after it is not used"));
-                folded.cut = true;
-                return folded;
+                (cut, broken) = (true, true);
+                break 'segments;
             }
         }
     }
-    folded
-}
-
-fn take(leg: &mut Option<Leg>, line: &str) -> Result<(), String> {
-    let envelope: Envelope = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    let head = Head { seq: envelope.seq, digest: Digest::of(line.as_bytes()) };
-    match leg {
-        Some(leg) => leg.apply(&envelope, head).map_err(|error| error.to_string()),
-        None => {
-            *leg = Some(Leg::begin(&envelope, head).map_err(|error| error.to_string())?);
-            Ok(())
-        }
-    }
+    // A marker that is ahead of the segments is the usual state of a live leg.
+    let (leg, _) = chain.end();
+    Folded { leg, cut, broken }
 }
 
 /// How one epoch in a sink stands: the chain of its segments, and its marker's head against it.

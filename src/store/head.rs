@@ -98,6 +98,12 @@ pub(super) fn read_head(database: &Path) -> Option<Head> {
     parse(&fs::read_to_string(head_path(database)).ok()?)
 }
 
+/// The head that a dead writer has left: every event up to it was durable. A living one may be writing it at this very moment, and what it
+/// has written is read after it, so that its chain alone is what a reader goes by.
+pub fn left_head(database: &Path) -> Option<Head> {
+    if is_writer_alive(database) { None } else { read_head(database).filter(|head| head.seq > Seq(0)) }
+}
+
 /// Whether a process holds this database for writing. A database without a head file has no living writer.
 pub fn is_writer_alive(database: &Path) -> bool {
     match File::open(head_path(database)) {

@@ -31,7 +31,7 @@ pub use crate::core::row::Head;
 pub use archive::{Added, Archive, ArchivedEpoch, EpochNumber, is_archive};
 pub use error::StoreError;
 pub use folder::{LedgerFolder, LegDatabase, database_bytes, ids_of_name, in_a_name, remove_database};
-pub use head::is_writer_alive;
+pub use head::{is_writer_alive, left_head};
 pub use pulled::Pulled;
 pub use reader::{Event, Events, Identity, MAX_LINE_BYTES, Reader, StoredLine};
 pub use restore::{Restored, restore};

@@ -52,7 +52,7 @@ fn main() {
 /// Legs of 12 files that pass, but for one, with a sample every 5 s.
 fn night(legs: usize) -> Summary {
     let rows = (0..legs).map(leg).collect();
-    Summary { v: 1, generated_at: Wall(START), legs: rows, warnings: Vec::new() }
+    Summary::of(Wall(START), rows)
 }
 
 fn leg(n: usize) -> LegRow {

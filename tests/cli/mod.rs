@@ -7,6 +7,8 @@ mod bounds;
 #[cfg(target_os = "linux")]
 mod deaths;
 mod endings;
+#[cfg(target_os = "linux")]
+mod evidence;
 mod history;
 #[cfg(target_os = "linux")]
 mod leftovers;

@@ -15,7 +15,7 @@ use ci_ledger::core::marker::Marker;
 use ci_ledger::core::moment::Wall;
 use ci_ledger::core::plan::parse_plan;
 use ci_ledger::core::redact::Redactor;
-use ci_ledger::core::row::{Head, REPORT_VERSION, Summary};
+use ci_ledger::core::row::{Head, Summary};
 use ci_ledger::report::attempted_legs::attempted_legs;
 use ci_ledger::report::style::Style;
 use ci_ledger::report::tested_versions::{IncompleteRows, tested_versions};
@@ -155,7 +155,7 @@ fn readers(world: &World) -> Vec<Reader> {
                 let head = |at: usize| Head { seq: Seq(at as u64 + 1), digest: Digest::genesis() };
                 let (leg, _) = fold(events.iter().enumerate().map(|(at, event)| (event, head(at))));
                 if let Some(leg) = leg {
-                    render(Summary { v: REPORT_VERSION, generated_at: Wall(0), legs: vec![leg.row()], warnings: Vec::new() });
+                    render(Summary::of(Wall(0), vec![leg.row()]));
                 }
             }),
         },
@@ -163,7 +163,7 @@ fn readers(world: &World) -> Vec<Reader> {
             name: "older-files",
             seeds: vec![reports("tested-versions"), reports("attempted-legs")],
             read: Box::new(|bytes| {
-                let nothing = Summary { v: REPORT_VERSION, generated_at: Wall(0), legs: Vec::new(), warnings: Vec::new() };
+                let nothing = Summary::of(Wall(0), Vec::new());
                 drop(tested_versions(&nothing, Some(bytes), None, IncompleteRows::Row));
                 drop(attempted_legs(&nothing, Some(bytes)));
             }),

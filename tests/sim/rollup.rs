@@ -6,7 +6,7 @@ use ci_ledger::core::job::parse_listing;
 use ci_ledger::core::moment::Wall;
 use ci_ledger::core::outcome::{Conclusion, Scope, Terminal};
 use ci_ledger::core::plan::parse_plan;
-use ci_ledger::core::row::{LegRow, OtherEpoch, REPORT_VERSION, Summary};
+use ci_ledger::core::row::{LegRow, OtherEpoch, Summary};
 use ci_ledger::report::attempted_legs::attempted_legs;
 use ci_ledger::report::tested_versions::{IncompleteRows, due, tested_versions};
 use ci_ledger::source;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 const SHARED: &str = "/work/shared/ci-data";
 
 fn summary(legs: Vec<LegRow>) -> Summary {
-    Summary { v: REPORT_VERSION, generated_at: Wall(0), legs, warnings: Vec::new() }
+    Summary::of(Wall(0), legs)
 }
 
 fn tested(legs: &[LegRow], older: Option<&str>) -> String {
@@ -176,7 +176,13 @@ proptest! {
             }
             file
         };
-        prop_assert_eq!(by_run(&shuffled), Some(attempted(&legs, None)));
+        let expect = attempted(&legs, None);
+        prop_assert_eq!(by_run(&shuffled), Some(expect.clone()));
+        let mut leg_by_leg: Option<String> = None;
+        for leg in shuffled.iter().chain(&legs) {
+            leg_by_leg = Some(attempted(std::slice::from_ref(leg), leg_by_leg.as_deref()));
+        }
+        prop_assert_eq!(leg_by_leg, Some(expect));
     }
 }
 
@@ -254,6 +260,77 @@ fn a_newer_attempt_counts_and_the_older_one_stays_beside_it() {
     let run: Value = serde_json::from_str(&whole).unwrap();
     assert_eq!((&run["1"]["attempt"], &run["1"]["complete"], run["1"].get("incomplete")), (&json!("2"), &json!(1), None));
     assert_eq!(run["1"]["attempts"]["a|stable"][0]["terminal"], "runner-lost");
+}
+
+#[test]
+fn folds_that_each_saw_some_legs_come_together() {
+    let at = |attempt: &str, platform: &str, kind: u8| {
+        let mut row = leg(attempt.parse::<i64>().unwrap() * 10, "7.1", platform, 1, kind);
+        row.attempt = attempt.into();
+        row
+    };
+    let told = |text: &str| {
+        let run = serde_json::from_str::<Value>(text).unwrap()["1"].clone();
+        let lost: Vec<String> = run["incomplete"].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect();
+        (run["planned"].clone(), run["complete"].clone(), lost.join(" "))
+    };
+    // Attempt 1 lost a and failed b, attempt 2 ran b again.
+    let (a, b, again) = (at("1", "a", 3), at("1", "b", 1), at("2", "b", 0));
+    let second = LegRow { attempts: vec![OtherEpoch::from(&b)], ..again.clone() };
+    let at_once = attempted(&[a.clone(), second], None);
+    assert_eq!(told(&at_once), (json!(2), json!(1), "a|stable".to_owned()), "{at_once}");
+    let first = attempted(&[a.clone(), b.clone()], None);
+    assert_eq!(attempted(std::slice::from_ref(&again), Some(&first)), at_once);
+    assert_eq!(attempted(&[a.clone(), b], Some(&attempted(std::slice::from_ref(&again), None))), at_once);
+    // A failure that a later attempt lost stays too.
+    let gone = LegRow { attempts: vec![OtherEpoch::from(&at("1", "b", 1))], ..at("2", "b", 3) };
+    let text = attempted(&[gone], None);
+    assert!(text.contains("\"attempts\"") && text.contains("\"terminal\": \"complete\""), "{text}");
+    // A file that names no completed leg keeps its counts.
+    let plain = r#"{"1": {"ts": "1970-01-01T00:00:01.000Z", "planned": 3, "complete": 2, "incomplete": {"a|stable": {"attempt": "1"}}}, "$schema": "x"}"#;
+    let onto = attempted(std::slice::from_ref(&again), Some(plain));
+    assert_eq!(told(&onto), (json!(3), json!(2), "a|stable".to_owned()), "{onto}");
+    assert!(onto.contains("\"$schema\": \"x\""), "{onto}");
+    assert_eq!(
+        told(&attempted(&[LegRow { attempt: "2".into(), ..at("2", "a", 0) }], Some(&onto))),
+        (json!(3), json!(3), String::new())
+    );
+}
+
+#[test]
+fn an_earlier_attempt_keeps_its_word_beside_a_later_loss() {
+    let at = |attempt: &str, kind: u8| LegRow {
+        attempt: attempt.into(),
+        ..leg(attempt.parse::<i64>().unwrap() * 10, "7.1", "a", 1, kind)
+    };
+    for (kind, word) in [(0, "pass"), (1, "fail")] {
+        let lost = LegRow { attempts: vec![OtherEpoch::from(&at("1", kind))], ..at("2", 3) };
+        let at_once = tested(&[lost], None);
+        let cell = serde_json::from_str::<Value>(&at_once).unwrap()["7.1"]["a"].clone();
+        assert_eq!((&cell["conclusion"], &cell["last_attempt"]["attempt"]), (&json!(word), &json!("2")), "{at_once}");
+        assert_eq!(tested(&[at("2", 3)], Some(&tested(&[at("1", kind)], None))), at_once);
+        assert!(due(&at_once, &["7.1".into()], "a").unwrap().is_empty());
+    }
+}
+
+#[test]
+fn what_is_no_row_of_the_file_stays_in_it() {
+    let older = r#"{"$schema": "x", "constructor": {}, "7.1": {"b": {"conclusion": "pass", "date": "1970-01-01T00:00:01.000Z", "run_id": "0"}}, "7.1": {}}"#;
+    let folded: Value = serde_json::from_str(&tested(&[leg(10, "7.1", "a", 1, 0)], Some(older))).unwrap();
+    assert_eq!((&folded["$schema"], &folded["constructor"]), (&json!("x"), &json!({})), "{folded:#}");
+    assert_eq!((&folded["7.1"]["a"]["run_id"], &folded["7.1"]["b"]["run_id"]), (&json!("1"), &json!("0")), "{folded:#}");
+}
+
+#[test]
+fn a_planned_leg_without_a_trace_is_as_old_as_its_run_and_siblings_that_are_not_asked_for_count() {
+    let mut missing = leg(0, "7.9", "d", 1, 4);
+    (missing.ended_at, missing.scope, missing.terminal) = (None, None, Terminal::NotStarted);
+    let text = tested(&[leg(10, "7.1", "a", 1, 0), missing.clone()], None);
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["7.9"]["d"]["date"], "1970-01-01T00:00:10.000Z", "{text}");
+    missing.resolved = None;
+    let narrowed = Summary { others: vec![leg(10, "7.1", "a", 1, 0)], ..summary(vec![missing]) };
+    let text = tested_versions(&narrowed, None, None, IncompleteRows::Row).unwrap().text;
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["7.1"]["d"]["conclusion"], "incomplete", "{text}");
 }
 
 #[test]

@@ -205,9 +205,11 @@ fn overview(page: &Page<'_>) -> String {
     let mut out = String::from(
         "<h2 id=\"legs\">Legs</h2>\n<table class=\"stack\"><thead><tr><th scope=\"col\">result</th><th scope=\"col\">leg</th><th scope=\"col\" class=\"n\">files</th><th scope=\"col\" class=\"n\">time</th><th scope=\"col\">why</th></tr></thead><tbody>\n",
     );
+    let legs: Vec<&LegRow> = page.legs.iter().map(|told| told.leg).collect();
+    let titles = words::Titles::of(&legs);
     for told in page.legs.iter().take(ROWS_SHOWN) {
         let leg = told.leg;
-        let title = text(&words::leg_title(leg));
+        let title = text(&titles.title(leg));
         let title = page.leg_id(leg).map_or(title.clone(), |id| format!("<a href=\"#{id}\">{title}</a>"));
         let _ = writeln!(
             out,
