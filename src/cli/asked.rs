@@ -10,6 +10,7 @@ use crate::core::job::{MAX_JOBS_BYTES, parse_listing};
 use crate::core::moment::Wall;
 use crate::core::plan::{MAX_PLAN_BYTES, PlannedLeg, parse_plan};
 use crate::core::row::Summary;
+use crate::host::bounded;
 use crate::report::escape;
 use crate::sink::{self, Variables, service_jobs};
 use crate::source::assemble::{DEFAULT_JOB_NAME, Question, assemble};
@@ -176,13 +177,8 @@ pub fn warn(warnings: &[String]) {
 
 /// Reads a file that somebody else made. More than `most` bytes are refused before they are read.
 pub fn read_bounded(path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
-    use std::io::Read as _;
-    let wrong = |error: std::io::Error| Failure::usage(format!("{}: {error}", path.display()));
-    let mut bytes = Vec::new();
-    std::fs::File::open(path).map_err(wrong)?.take(most as u64 + 1).read_to_end(&mut bytes).map_err(wrong)?;
-    if bytes.len() > most {
-        return Err(Failure::usage(format!("{}: it has more than {most} bytes", path.display())));
-    }
+    let mut bytes =
+        bounded::read(path, most as u64).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
     }

@@ -245,8 +245,8 @@ fn read_day(flag: &str, text: Option<&str>) -> Result<Option<Wall>, Failure> {
 }
 
 impl PolicyArgs {
-    fn is_given(&self) -> bool {
-        self.policy(Policy::default()).is_ok_and(|policy| policy != Policy::default())
+    fn is_given(&self) -> Result<bool, Failure> {
+        self.policy(Policy::default()).map(|policy| policy != Policy::default())
     }
 
     /// `base` with the parts that were given. A floor of one's own holds for settled files too, unless these have theirs.
@@ -486,7 +486,7 @@ fn policies(args: &BacktestArgs) -> Result<Vec<Policy>, Failure> {
     for text in &args.policies {
         policies.push(PolicyArgs::parse(text)?.policy(Policy::default())?);
     }
-    if args.policy.is_given() {
+    if args.policy.is_given()? {
         policies.push(args.policy.policy(Policy::default())?);
     }
     if args.grid {

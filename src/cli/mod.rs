@@ -23,6 +23,7 @@ mod terminal;
 mod trend;
 mod turn;
 mod verify;
+mod waiting;
 mod watch;
 
 use std::process::ExitCode;

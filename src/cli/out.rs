@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Failure;
 use super::turn::Turn;
+use crate::host::bounded;
+use crate::report::shared_json::MAX_SHARED_BYTES;
 
 /// Reads the older content of `path`, lets `merge` make the new one, and puts it in place in one step. Two ledgers that do this at once
 /// take turns, so that neither folds onto what the other is about to replace.
@@ -20,7 +22,7 @@ pub fn merge_into(path: &Path, merge: impl FnOnce(Option<&[u8]>) -> Result<Strin
         stream => return stream.put(merge(None)?.as_bytes()).map_err(wrong),
     };
     let _turn = Turn::take(&folder_of(&place)).map_err(wrong)?;
-    let older = match fs::read(&place) {
+    let older = match bounded::read(&place, MAX_SHARED_BYTES as u64) {
         Ok(bytes) => Some(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(wrong(error)),
@@ -102,6 +104,11 @@ fn swap(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
     let beside = folder_of(path).join(format!(".{}.{}-{number}.new", name.to_string_lossy(), std::process::id()));
     let written = File::create(&beside).and_then(|mut file| {
+        // Whoever may read the file that is replaced may read this one. A new one is made as every program here makes one: shared files
+        // are checked in, and pages are served by others.
+        if let Ok(old) = fs::metadata(path) {
+            file.set_permissions(old.permissions())?;
+        }
         file.write_all(bytes)?;
         file.sync_all()
     });
@@ -167,6 +174,22 @@ mod tests {
         assert_eq!(fs::read_dir(at("real")).unwrap().count(), 2, "nothing is left beside them");
         symlink("circle", at("circle")).unwrap();
         assert!(replace(&at("circle"), b"").is_err() && replace(folder.path(), b"").is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn whoever_may_read_the_old_file_may_read_the_new_one() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+        fs::write(folder.path().join("plain"), "").unwrap();
+        replace(&folder.path().join("new"), b"x").unwrap();
+        assert_eq!(mode("new"), mode("plain"));
+        for old in [0o600, 0o640, 0o664] {
+            fs::set_permissions(folder.path().join("new"), fs::Permissions::from_mode(old)).unwrap();
+            replace(&folder.path().join("new"), b"y").unwrap();
+            assert_eq!(mode("new"), old);
+        }
     }
 
     #[cfg(target_os = "linux")]

@@ -42,7 +42,7 @@ pub struct PruneArgs {
 
 struct Candidate {
     database: PathBuf,
-    logs: PathBuf,
+    logs: Option<PathBuf>,
     kept: Kept,
 }
 
@@ -71,9 +71,16 @@ pub fn run(args: &PruneArgs) -> Result<i32, Failure> {
 fn candidate(database: &LegDatabase, logs: &Path) -> Option<Candidate> {
     // A ledger that cannot be read is nobody's to throw away unseen.
     let identity = database.identity.as_ref().ok()?;
-    let logs = logs.join(identity.epoch.as_str());
-    let bytes = database_bytes(&database.path).saturating_add(folder_bytes(&logs));
+    let logs = own_logs(logs, identity.epoch.as_str());
+    let bytes = database_bytes(&database.path).saturating_add(logs.as_deref().map_or(0, folder_bytes));
     Some(Candidate { database: database.path.clone(), logs, kept: Kept { began: identity.created, bytes } })
+}
+
+/// The epoch's own folder of logs, where it is there: directly in the folder of logs, and itself, not what a link leads to.
+fn own_logs(logs: &Path, epoch: &str) -> Option<PathBuf> {
+    let own = logs.join(epoch);
+    let is_inside = own.parent() == Some(logs) && own.file_name().is_some_and(|name| name == epoch);
+    (is_inside && own.symlink_metadata().is_ok_and(|found| found.is_dir())).then_some(own)
 }
 
 fn remove(candidate: &Candidate) -> Result<(), Failure> {
@@ -82,8 +89,7 @@ fn remove(candidate: &Candidate) -> Result<(), Failure> {
     for path in beside.iter().filter(|path| path.exists()) {
         std::fs::remove_file(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     }
-    if candidate.logs.is_dir() {
-        let logs = &candidate.logs;
+    if let Some(logs) = &candidate.logs {
         std::fs::remove_dir_all(logs).map_err(|error| Failure::usage(format!("{}: {error}", logs.display())))?;
     }
     Ok(())
@@ -108,4 +114,29 @@ fn tell(args: &PruneArgs, removed: &[&Candidate], of: usize) -> Result<i32, Fail
 fn folder_bytes(folder: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_folder_directly_in_the_logs_is_an_epochs_own() {
+        let folder = tempfile::tempdir().expect("a temp folder");
+        let logs = folder.path().join("logs");
+        for name in ["logs/e/inner", "other"] {
+            std::fs::create_dir_all(folder.path().join(name)).expect("made");
+        }
+        std::fs::write(logs.join("file"), "").expect("written");
+        assert_eq!(own_logs(&logs, "e"), Some(logs.join("e")));
+        let outside = folder.path().join("other").display().to_string();
+        for epoch in [outside.as_str(), "..", "../other", "../logs/e", ".", "", "e/inner", "e/..", "file", "none"] {
+            assert_eq!(own_logs(&logs, epoch), None, "{epoch}");
+        }
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(folder.path().join("other"), logs.join("link")).expect("linked");
+            assert_eq!(own_logs(&logs, "link"), None);
+        }
+    }
 }

@@ -10,7 +10,7 @@ use crate::core::pattern::Patterns;
 use crate::core::process::{Fate, Leftover};
 use crate::report::{escape, words};
 use crate::source::aftermath::By;
-use crate::source::recovery::{Which, dead_legs};
+use crate::source::recovery::{DeadLegs, Which, dead_legs};
 use crate::store::LedgerFolder;
 
 /// Kill what dead runs of this machine left behind, found by recorded identity and token, never by name
@@ -40,7 +40,10 @@ pub fn run(args: &ReapArgs) -> Result<i32, Failure> {
     }
     let folder = LedgerFolder::open(&args.ledger)
         .map_err(|error| Failure::usage(error).hint("--ledger DIR names the folder that `ledger run` wrote"))?;
-    let legs = dead_legs(&folder, Which::All).map_err(Failure::usage)?;
+    let DeadLegs { legs, unreadable } = dead_legs(&folder, Which::All).map_err(Failure::usage)?;
+    for error in &unreadable {
+        say!("ledger: warning: a ledger cannot be read, so nothing of its run is looked for: {error}");
+    }
     let mut worst = 0;
     let mut documents = Vec::new();
     for leg in &legs {
@@ -64,9 +67,10 @@ pub fn run(args: &ReapArgs) -> Result<i32, Failure> {
         }
     }
     if args.json {
-        let document = serde_json::json!({ "v": 1, "dry_run": args.dry_run, "legs": documents });
+        let unreadable: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+        let document = serde_json::json!({ "v": 1, "dry_run": args.dry_run, "legs": documents, "unreadable": unreadable });
         print(&format!("{document:#}\n"))?;
-    } else if legs.is_empty() {
+    } else if legs.is_empty() && unreadable.is_empty() {
         print("no dead run has left anything here\n")?;
     }
     Ok(worst)

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::asked::{ExpectedArgs, LegArgs, ask_for_jobs, summarise_what_is_there, warn};
+use super::waiting::{Wait, Waiting};
 use super::{Failure, World, out, print};
 use crate::core::moment::Wall;
-use crate::core::outcome::Terminal as TerminalClass;
 use crate::core::row::Summary;
 use crate::host::clock;
 use crate::report::gate::gate;
@@ -64,7 +64,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "TIME")]
     now: Option<String>,
 
-    /// Wait until no leg is running any more: until its record is in or its lease has run out
+    /// Wait until no leg is running any more: its record is in, its lease has run out, or nothing is heard for 45 min beyond that
     #[arg(long)]
     wait_lease: bool,
 
@@ -119,7 +119,7 @@ pub fn run(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
     if !args.due.is_empty() {
         return print_due(args, world);
     }
-    let (summary, failure) = look(args, world, &sources(args))?;
+    let Looked { summary, failure, unclosed } = look(args, world, &sources(args))?;
     warn(&summary.warnings);
     let format = if args.json { Format::Json } else { args.format.unwrap_or(Format::Table) };
     let shared = matches!(format, Format::TestedVersions | Format::AttemptedLegs | Format::CiData);
@@ -147,12 +147,14 @@ pub fn run(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
         }
         return Err(failure);
     }
+    // What stays open in a sink is no verdict on the legs, yet somebody has to know.
+    let unclosed = i32::from(unclosed > 0);
     if !args.gate {
-        return Ok(0);
+        return Ok(unclosed);
     }
     let gate = gate(&summary);
     say!("ledger: {}", gate.why());
-    Ok(gate.exit_code())
+    Ok(gate.exit_code().max(unclosed))
 }
 
 /// Under `--gate` the exit code 1 means that a file failed; rows that nobody can be shown are a 2.
@@ -160,26 +162,45 @@ fn print_rows(text: &str, gate: bool) -> Result<(), Failure> {
     print(text).map_err(|failure| if gate { Failure { code: 2, ..failure } } else { failure })
 }
 
-/// Closes in every sink what lost legs left open there.
-fn finalize(sources: &[String], question: &Question, summary: &Summary) -> Result<(), Failure> {
+/// Closes in every sink what lost legs left open there; the answer is how many could not be closed. One that cannot costs itself.
+fn finalize(sources: &[String], question: &Question, summary: &Summary) -> Result<usize, Failure> {
     let runtime = source::runtime().map_err(Failure::usage)?;
+    let mut unclosed = 0;
     for url in sources.iter().filter(|url| source::is_sink(url)) {
         let narrow = source::narrow(question);
         let closing = finalize::finalize(url, &narrow, question.now, summary);
-        let done = runtime.block_on(closing).map_err(|error| Failure { code: 1, message: error.to_string(), hint: None })?;
-        let (closed, before, running) = (done.closed, done.closed_already, done.still_running);
-        say!("ledger: {} {closed} legs closed, {before} needed no closing, {running} still running", sink::printable(url));
+        let done = match runtime.block_on(closing) {
+            Ok(done) => done,
+            Err(error) => {
+                warn(&[format!("nothing is closed here: {error}")]);
+                unclosed += 1;
+                continue;
+            }
+        };
+        warn(&done.failed.iter().map(|error| format!("a leg stays open: {error}")).collect::<Vec<_>>());
+        unclosed += done.failed.len();
+        let (closed, before, running, failed) = (done.closed, done.closed_already, done.still_running, done.failed.len());
+        let failed = if failed > 0 { format!(", {failed} could not be closed") } else { String::new() };
+        say!("ledger: {} {closed} legs closed, {before} needed no closing, {running} still running{failed}", sink::printable(url));
     }
-    Ok(())
+    Ok(unclosed)
 }
 
 fn sources(args: &ReportArgs) -> Vec<String> {
     if args.sources.is_empty() { vec![".ledger".to_owned()] } else { args.sources.clone() }
 }
 
+struct Looked {
+    summary: Summary,
+    failure: Option<Failure>,
+    /// What `--finalize` could not close.
+    unclosed: usize,
+}
+
 /// Reads the sources, again and again where a running leg is waited for.
 /// A source that cannot be read hides nothing of the others: its failure comes beside them.
-fn look(args: &ReportArgs, world: &World, sources: &[String]) -> Result<(Summary, Option<Failure>), Failure> {
+fn look(args: &ReportArgs, world: &World, sources: &[String]) -> Result<Looked, Failure> {
+    let mut waiting = Waiting::default();
     let set_clock = args.now.as_deref().map(|now| read_time("--now", now)).transpose()?;
     loop {
         let mut found = Found::default();
@@ -191,12 +212,16 @@ fn look(args: &ReportArgs, world: &World, sources: &[String]) -> Result<(Summary
         question.whole_runs = of_versions || !question.plan.is_empty();
         ask_for_jobs(sources, &mut question, &mut found)?;
         let (summary, failure) = summarise_what_is_there(sources, &question, found)?;
-        let running = summary.legs.iter().any(|leg| leg.terminal == TerminalClass::Running);
-        if !args.wait_lease || !running || set_clock.is_some() {
-            if args.finalize && failure.is_none() {
-                finalize(sources, &question, &summary)?;
+        let wait = if args.wait_lease && set_clock.is_none() { waiting.look(&summary, clock::now()) } else { Wait::Over };
+        match wait {
+            Wait::Goes(text) => text.iter().for_each(|text| say!("ledger: {text}")),
+            Wait::Over | Wait::GivenUp(_) => {
+                if let Wait::GivenUp(why) = wait {
+                    say!("ledger: warning: {why}");
+                }
+                let unclosed = if args.finalize && failure.is_none() { finalize(sources, &question, &summary)? } else { 0 };
+                return Ok(Looked { summary, failure, unclosed });
             }
-            return Ok((summary, failure));
         }
         std::thread::sleep(sources.iter().map(|url| sink::look_again(url)).max().unwrap_or_default());
     }
@@ -275,7 +300,7 @@ fn print_due(args: &ReportArgs, world: &World) -> Result<i32, Failure> {
         tested = fold_file(&tested, Path::new(file))?;
     }
     if !sources.is_empty() {
-        let (summary, failure) = look(args, world, &sources)?;
+        let Looked { summary, failure, .. } = look(args, world, &sources)?;
         warn(&summary.warnings);
         if let Some(failure) = failure {
             return Err(failure);

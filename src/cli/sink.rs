@@ -137,7 +137,7 @@ fn check_all(args: &CheckArgs, world: &World) -> Result<i32, Failure> {
 fn context(url: &str, variables: &Variables) -> SinkContext {
     let keeps = url.starts_with("github:");
     let run = if keeps { sink::CHECK.to_owned() } else { format!("{}-{}", sink::CHECK, uuid::Uuid::now_v7()) };
-    let mut context = SinkContext::new(sink::check_leg(&run), Epoch::new(run.clone()));
+    let mut context = SinkContext::new(sink::check_leg(&run), Epoch::tamed(&run));
     context.sha = variables.get("GITHUB_SHA").map(str::to_owned);
     context.variables = variables.clone();
     context

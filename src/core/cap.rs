@@ -281,16 +281,6 @@ pub fn bound(choice: Option<&CapChoice>, remaining: Option<Secs>, reserve: Secs,
     }
 }
 
-/// Reads a cap as a person or a file gives it. Nonsense is refused, never a zero cap.
-pub fn cap_from_text(text: &str) -> Result<Secs, CapError> {
-    let cap = super::moment::parse_duration(text).filter(|cap| *cap >= SHORTEST_CAP);
-    cap.ok_or_else(|| CapError(text.chars().take(40).collect()))
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no cap: give at least one second, such as 90, 90s or 5m")]
-pub struct CapError(pub String);
-
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PolicyError {
     #[error("a multiplier of {0} is refused: it must lie between 1 and 100")]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::ids::{Attempt, Digest, Epoch, FilePath, LegId, Platform, RunId, Seq, Shard, Target, Token};
 use super::moment::{Secs, Wall};
 use super::outcome::{Cleanup, Conclusion, Outcome, Scope, Status, StoppedBy};
+use super::pattern::Patterns;
 use super::process::{Evidence, Foreign, Leftover, ProcessId, TreeUse};
 use super::row::FileRow;
 use super::sample::HostSample;
@@ -199,6 +200,10 @@ pub struct RunStarted {
     /// Records that the continued epoch left: this epoch does not run these files again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub carried: Vec<FileRow>,
+    /// Programs that this run spares (`--allow-leftover`): whoever looks after it when it has died spares them too.
+    #[serde(default, skip_serializing_if = "Patterns::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub allow_leftover: Patterns,
     /// Legs of dead writers that were closed at this start, in words.
     #[serde(default)]
     pub recovered: Vec<String>,

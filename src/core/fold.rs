@@ -3,6 +3,8 @@
 //! `Leg::apply` takes the events of one epoch in order. An event that cannot follow is a typed error and changes nothing; a live
 //! writer treats it as a defect, a reader counts it and goes on. The size of a `Leg` does not grow with its heartbeats.
 
+use std::collections::{HashMap, HashSet};
+
 use super::event::{Body, Envelope, FileFinished, FileRef, FileStarted, LoopFinished, PlannedFile, RunFinished, RunStarted};
 use super::ids::{Epoch, LegId, Seq, Token};
 use super::moment::{Secs, Wall};
@@ -15,6 +17,9 @@ use super::sample::HostSample;
 const SAMPLES_KEPT: usize = 512;
 /// Files whose details a live leg still holds: more than a marker has room for.
 const DETAILS_KEPT: usize = 64;
+/// So many files without a record are listed at most, and always a whole round of the plan; the rest are counted. `--repeat` and a plan
+/// from outside may speak of billions.
+const NOT_RUN_LISTED: usize = 10_000;
 /// Notes beyond this are counted by their absence; a flapping sink must not fill a marker.
 const NOTES_KEPT: usize = 100;
 
@@ -300,21 +305,29 @@ impl Leg {
 
     /// The row that the leg's own events give. Without its own end it is `running`; `classify` says what that means.
     pub fn row(&self) -> LegRow {
+        let missing = self.missing();
+        let most = NOT_RUN_LISTED.max(self.started.plan.len());
         let mut files = self.files.clone();
-        files.extend(self.not_run().into_iter().map(|(round, file)| row_not_run(round, file)));
-        LegRow { samples: self.samples.clone(), ..self.row_with(files) }
+        files.extend(missing.rows(most));
+        let unlisted = missing.count().saturating_sub(most as u64);
+        let mut row = LegRow { samples: self.samples.clone(), ..self.row_with(files) };
+        if unlisted > 0 {
+            let text = format!("{unlisted} more planned files did not run; they are counted and not listed");
+            row.notes.push(note(self.last_event, "not-listed", text));
+        }
+        row
     }
 
     /// As `row`, without the samples along the leg, and with `most` rows of files at most: where there are more, the newest records. Says
     /// how many rows that cost.
     pub fn newest_row(&self, most: usize) -> (LegRow, u32) {
-        let not_run = self.not_run();
-        let all = self.files.len() + not_run.len();
+        let missing = self.missing();
+        let all = missing.count().saturating_add(self.files.len() as u64);
         let mut files = self.files[self.files.len().saturating_sub(most)..].to_vec();
-        if all <= most {
-            files.extend(not_run.into_iter().map(|(round, file)| row_not_run(round, file)));
+        if all <= most as u64 {
+            files.extend(missing.rows(most));
         }
-        let omitted = count(all - files.len());
+        let omitted = u32::try_from(all - files.len() as u64).unwrap_or(u32::MAX);
         (self.row_with(files), omitted)
     }
 
@@ -399,21 +412,44 @@ impl Leg {
         }
     }
 
-    /// Every planned file of the rounds begun that left no record.
-    fn not_run(&self) -> Vec<(u32, &PlannedFile)> {
-        let seen: std::collections::HashSet<(u32, u32)> = self.files.iter().map(|row| (row.round, row.index)).collect();
-        let plan = u32::try_from(self.started.plan.len()).unwrap_or(u32::MAX).max(1);
+    fn missing(&self) -> Missing<'_> {
+        let plan = &self.started.plan;
+        let of_the_plan = u32::try_from(plan.len()).unwrap_or(u32::MAX).max(1);
         let rounds = match self.started.files_planned {
-            Some(planned) => planned.div_ceil(plan).max(1),
+            Some(planned) => planned.div_ceil(of_the_plan).max(1),
             None => self.files.iter().map(|row| row.round).max().unwrap_or(1),
         };
-        let planned = (1..=rounds).flat_map(|round| self.started.plan.iter().map(move |file| (round, file)));
-        planned.filter(|(round, file)| !seen.contains(&(*round, file.index))).collect()
+        Missing { plan, rounds, seen: self.files.iter().map(|row| (row.round, row.index)).collect() }
     }
 }
 
-fn row_not_run(round: u32, file: &PlannedFile) -> FileRow {
-    FileRow::not_run(file.index, round, file.file.clone(), file.file_b64.clone())
+/// Every planned file of the rounds planned that left no record. There may be billions: they are counted, and gone through only so far
+/// as somebody takes them.
+struct Missing<'l> {
+    plan: &'l [PlannedFile],
+    rounds: u32,
+    /// Round and index of the records.
+    seen: HashSet<(u32, u32)>,
+}
+
+impl Missing<'_> {
+    fn count(&self) -> u64 {
+        let mut of_index: HashMap<u32, u64> = HashMap::new();
+        for file in self.plan {
+            *of_index.entry(file.index).or_default() += 1;
+        }
+        let planned = u64::from(self.rounds) * self.plan.len() as u64;
+        let begun = self.seen.iter().filter(|(round, _)| (1..=self.rounds).contains(round));
+        planned - begun.filter_map(|(_, index)| of_index.get(index)).sum::<u64>()
+    }
+
+    fn rows(&self, most: usize) -> impl Iterator<Item = FileRow> {
+        // A plan of nothing would be gone through in billions of empty rounds.
+        let rounds = if self.plan.is_empty() { 0 } else { self.rounds };
+        let planned = (1..=rounds).flat_map(|round| self.plan.iter().map(move |file| (round, file)));
+        let missing = planned.filter(|(round, file)| !self.seen.contains(&(*round, file.index)));
+        missing.take(most).map(|(round, file)| FileRow::not_run(file.index, round, file.file.clone(), file.file_b64.clone()))
+    }
 }
 
 /// Folds a whole stream, skipping and counting what cannot follow. `None` when there is no `run-started` in it.

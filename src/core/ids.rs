@@ -55,13 +55,84 @@ text_id!(
     Target
 );
 text_id!(
-    /// One writer's life on a leg. A UUID v7, so that epochs sort by birth.
-    Epoch
-);
-text_id!(
     /// The random 128-bit value, in hex, that marks the processes of one file (`LEDGER_TOKEN`).
     Token
 );
+
+/// One writer's life on a leg. A UUID v7, so that epochs sort by birth.
+///
+/// It names a folder of logs, so it is checked wherever it is read: one plain part of a path, whoever wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Epoch(String);
+
+/// As long as schema/collector.md lets a name be.
+const EPOCH_BYTES: usize = 200;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no epoch: one is 1 to {EPOCH_BYTES} letters, digits and -_.~ of ASCII, with no dot first or last")]
+pub struct EpochError(String);
+
+impl Epoch {
+    pub fn parse(text: impl Into<String>) -> Result<Self, EpochError> {
+        let text = text.into();
+        let sized = (1..=EPOCH_BYTES).contains(&text.len()) && !text.starts_with('.') && !text.ends_with('.');
+        match sized && text.chars().all(Self::is_plain) {
+            true => Ok(Self(text)),
+            false => Err(EpochError(text.chars().take(40).collect())),
+        }
+    }
+
+    /// The epoch that a name is nearest to: the same where it is one. For a place whose own word about itself cannot be read.
+    pub fn tamed(name: &str) -> Self {
+        let plain = |c: char| if Self::is_plain(c) { c } else { '_' };
+        let tamed: String = name.chars().map(plain).take(EPOCH_BYTES).collect();
+        Self::parse(tamed).unwrap_or_else(|EpochError(other)| Self(format!("_{}_", other.trim_matches('.'))))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn is_plain(c: char) -> bool {
+        c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~')
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for Epoch {
+    type Error = EpochError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(text)
+    }
+}
+
+impl From<Epoch> for String {
+    fn from(epoch: Epoch) -> Self {
+        epoch.0
+    }
+}
+
+impl JsonSchema for Epoch {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Epoch".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "One writer's life on a leg. A UUID v7, so that epochs sort by birth.",
+            "type": "string",
+            "maxLength": EPOCH_BYTES,
+            "pattern": "^[0-9A-Za-z_~-]([0-9A-Za-z._~-]*[0-9A-Za-z_~-])?$"
+        })
+    }
+}
 
 impl Attempt {
     /// Attempts order by number; text that is no number orders before every number.
@@ -248,4 +319,24 @@ impl fmt::Display for FilePath {
 /// The part of a path after its last separator; a backslash separates too, because Windows legs write it.
 pub fn base_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Epoch;
+
+    #[test]
+    fn an_epoch_is_one_plain_part_of_a_path_wherever_it_is_read() {
+        for text in ["e", "01990000-0000-7000-8000-000000000001", "a.b_c~d", &"x".repeat(200)] {
+            assert_eq!(Epoch::parse(text).map(String::from), Ok(text.to_owned()));
+            assert_eq!(Epoch::tamed(text).as_str(), text);
+        }
+        for text in ["", ".", "..", "../x", "/tmp/x", "a/b", "a\\b", "C:x", "a b", "é", "a\0", ".hidden", "dot.", &"x".repeat(201)]
+        {
+            assert!(Epoch::parse(text).is_err(), "{text}");
+            assert!(serde_json::from_value::<Epoch>(text.into()).is_err(), "{text}");
+            let tamed = Epoch::tamed(text);
+            assert_eq!(Epoch::parse(tamed.as_str()).as_ref(), Ok(&tamed), "{text}");
+        }
+    }
 }

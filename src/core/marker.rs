@@ -28,7 +28,7 @@ pub struct Marker {
     pub written_at: Wall,
     pub host: HostInfo,
     pub writer: ProcessId,
-    /// Whether the writer's own last word (`run-finished`) is in: silence after it means nothing.
+    /// Whether the writer's own word on how the leg ended (`loop-finished`) is in: silence after it means nothing.
     pub closed: bool,
     /// How many file rows were left out for want of room, oldest first.
     #[serde(default)]

@@ -5,6 +5,7 @@
 
 mod adopted;
 pub mod awake;
+pub mod bounded;
 pub mod cgroup;
 pub mod clock;
 #[cfg(target_os = "macos")]

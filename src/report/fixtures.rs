@@ -232,7 +232,7 @@ pub fn hostile() -> Summary {
             "stalled_step": HOSTILE, "annotation": HOSTILE, "resource_why": HOSTILE, "source": HOSTILE, "job_matched": false, "files_reported": 1, "files_failed": 1,
             "sinks": [{"url": HOSTILE, "sent": 1, "unsent": 2, "degraded": true, "error": HOSTILE}],
             "notes": [{"ts": Wall(NIGHT), "kind": HOSTILE, "text": HOSTILE}],
-            "attempts": [{"attempt": HOSTILE, "epoch": HOSTILE, "terminal": "cancelled", "conclusion": "incomplete", "why": HOSTILE, "started_at": null,
+            "attempts": [{"attempt": HOSTILE, "epoch": "an-epoch", "terminal": "cancelled", "conclusion": "incomplete", "why": HOSTILE, "started_at": null,
                 "ended_at": null, "files_reported": 0, "files_planned": 1, "files_failed": 0, "last_file": HOSTILE, "current_file": HOSTILE}]
         }),
     );

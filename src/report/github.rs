@@ -28,7 +28,8 @@ pub fn group(title: &str) -> String {
     format!("::group::{}\n", command_data(&escape::sentence(title)))
 }
 
-pub const END_GROUP: &str = "::endgroup::\n";
+/// Ends it, as a line of its own.
+pub const END_GROUP: &str = "::endgroup::";
 
 /// One annotation. `file` is a path of the repository, where there is one.
 pub fn annotation(level: Level, file: Option<&str>, title: &str, message: &str) -> String {

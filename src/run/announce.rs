@@ -119,7 +119,7 @@ pub async fn file_ended(session: &Session, planned: &Planned, record: &Body, sam
     let Body::FileFinished(finished) = record else { return };
     let row = FileRow::of(finished);
     if session.settings.actions.is_some() {
-        session.console.out("::endgroup::".to_owned()).await;
+        session.console.out(github::END_GROUP.to_owned()).await;
         let path = session.settings.actions.as_ref().and_then(|actions| in_repository(&planned.path, actions));
         for annotation in github::file_annotations(&row, path.as_deref().unwrap_or(&row.file)) {
             session.console.out(annotation.trim_end().to_owned()).await;

@@ -9,11 +9,11 @@ use crate::core::event::PlannedFile;
 use crate::core::fold::Leg;
 use crate::core::history::History;
 use crate::core::ids::{Epoch, FilePath, LegId, RunId};
-use crate::core::moment::Secs;
 use crate::core::outcome::Outcome;
 use crate::core::plan::share;
 use crate::core::redact::Redactor;
 use crate::core::row::FileRow;
+use crate::host::bounded;
 use crate::settings::{self, RunSettings, path_of};
 use crate::source::ledger::{self, Resumable};
 
@@ -100,12 +100,6 @@ impl Plan {
         let carried = self.resumed.iter().flat_map(|resumed| &resumed.carried);
         carried.into_iter().any(|row| (row.index, row.round) == (index, round))
     }
-
-    /// Median time of what is left of a round after `done` files; `None` when a file has no history.
-    pub fn expected_after(&self, done: usize) -> Option<Secs> {
-        let left = self.files.get(done..)?;
-        left.iter().try_fold(Secs::ZERO, |sum, file| Some(sum.saturating_add(file.choice.as_ref()?.expect?)))
-    }
 }
 
 impl Resumed {
@@ -169,11 +163,7 @@ fn source(settings: &RunSettings) -> Result<CapsSource, RunError> {
 
 fn read_caps_file(path: &Path) -> Result<CapsFile, RunError> {
     let unreadable = |reason: String| RunError::CapsFile { path: path.to_owned(), reason };
-    let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
-    if size > MAX_CAPS_FILE_BYTES as u64 {
-        return Err(unreadable(format!("{size} bytes are more than a caps file may have")));
-    }
-    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+    let bytes = bounded::read(path, MAX_CAPS_FILE_BYTES as u64).map_err(|error| unreadable(error.to_string()))?;
     CapsFile::parse(&bytes).map_err(|error| unreadable(error.to_string()))
 }
 

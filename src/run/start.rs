@@ -28,7 +28,7 @@ use crate::settings::RunSettings;
 use crate::sink::{self, Backend, Patience, SinkContext};
 use crate::source::aftermath;
 use crate::source::recovery::{self, Recovered};
-use crate::store::{LedgerFolder, Writer, WriterOptions, private};
+use crate::store::{LedgerFolder, Writer, WriterOptions, private, remove_database};
 
 /// A sink that is required has this long for its first answer.
 const REQUIRED_WITHIN: Duration = Duration::from_secs(15);
@@ -52,7 +52,7 @@ pub async fn begin(mut settings: RunSettings, mut plan: Plan, style: Style) -> R
     {
         console.say(format!("ledger: warning: {why}"));
     }
-    let epoch = Epoch::new(uuid::Uuid::now_v7().to_string());
+    let epoch = Epoch::tamed(&uuid::Uuid::now_v7().to_string());
     if let Some(resumed) = &plan.resumed {
         settings.identity.leg = resumed.leg.clone();
     }
@@ -70,11 +70,18 @@ pub async fn begin(mut settings: RunSettings, mut plan: Plan, style: Style) -> R
     let now = clock::now();
     let writer = Writer::create(&folder, leg.clone(), epoch.clone(), now.wall, WriterOptions::default())?;
     let obituary = aftermath::obituary(writer.path());
-    // Without it a death goes unrecorded, and nothing else is lost.
+    // Without it a death of ledger goes without what its owners saw of it. What the run spares stands in its first event, too.
     if let Err(error) = aftermath::begin(&obituary, &settings.allow_leftover) {
-        tracing::debug!(path = %obituary.display(), %error, "no obituary can be written");
+        let shown = obituary.display();
+        console.say(format!("ledger: warning: '{shown}' cannot be written: {error}; what is swept if ledger dies is not recorded"));
     }
-    let book = Book::new(writer, backends, settings.heartbeat).map_err(system("the sinks cannot start"))?;
+    let database = writer.path().to_owned();
+    let book = Book::new(writer, backends, settings.heartbeat).map_err(|error| {
+        // A run that never began is no leg; what cannot be removed stays, and every report names it.
+        let removed = (remove_database(&database), std::fs::remove_file(&obituary));
+        tracing::debug!(path = %database.display(), ?removed, "the database of a run that never began is removed");
+        system("the sinks cannot start")(error)
+    })?;
     let table = SharedTable::new(ProcessTable::new(settings.reap_match.clone()));
     // The first owner is started before the run is on record, because it finds out what can hold a tree here.
     let (first_owner, containment) = owners::first_owner(&settings, &disabled, &table, &obituary).await;
@@ -97,6 +104,7 @@ pub async fn begin(mut settings: RunSettings, mut plan: Plan, style: Style) -> R
         heartbeat_s: settings.heartbeat,
         resumes: plan.resumed.as_ref().map(|resumed| resumed.epoch.clone()),
         carried: plan.resumed.as_ref().map(|resumed| resumed.carried.clone()).unwrap_or_default(),
+        allow_leftover: settings.allow_leftover.clone(),
         recovered: recovered.clone(),
         warnings: plan.warnings.clone(),
     };
@@ -174,7 +182,7 @@ fn without_secrets(sinks: Vec<SinkState>, redactor: &Redactor) -> Vec<SinkState>
 
 /// Whether every sink is one by its URL. Nothing is asked of it.
 pub fn check_sinks(settings: &RunSettings) -> Result<(), RunError> {
-    open_sinks(settings, &Epoch::new("none")).map(|_| ())
+    open_sinks(settings, &Epoch::tamed("none")).map(|_| ())
 }
 
 /// The sinks, and a warning for each that is there twice: two writers of one place would take each other for strangers.

@@ -41,7 +41,8 @@ impl serde::de::Visitor<'_> for DurationVisitor {
     }
 
     fn visit_u64<E: serde::de::Error>(self, seconds: u64) -> Result<DurationArg, E> {
-        Ok(DurationArg(Secs::from_secs(seconds)))
+        // A whole number has the same bound as every other spelling: what is beyond it no reader takes back.
+        self.visit_f64(seconds as f64)
     }
 
     fn visit_i64<E: serde::de::Error>(self, seconds: i64) -> Result<DurationArg, E> {
@@ -324,4 +325,21 @@ fn list<'de, D: serde::Deserializer<'de>, T: From<String>>(deserializer: D) -> R
     }
 
     deserializer.deserialize_any(ListVisitor(std::marker::PhantomData))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DurationArg;
+    use crate::core::moment::Secs;
+
+    #[test]
+    fn a_duration_has_one_bound_in_every_spelling() {
+        let read = |text: &str| toml::from_str::<std::collections::BTreeMap<String, DurationArg>>(&format!("grace = {text}"));
+        for text in ["3", "3.0", "\"3s\"", "\"3\""] {
+            assert_eq!(read(text).expect(text)["grace"].0, Secs::from_secs(3), "{text}");
+        }
+        for text in ["92233720368547758", "3200000001", "3.3e9", "-1", "nan", "\"3200000001\"", "\"200y\""] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
 }

@@ -14,6 +14,7 @@ use crate::core::outcome::Scope;
 use crate::core::pattern::Patterns;
 use crate::core::scan::{RuleError, Rules};
 use crate::core::slot::PoolName;
+use crate::host::bounded;
 use crate::sink::Variables;
 
 const SETTINGS_FILE: &str = "ledger.toml";
@@ -258,11 +259,8 @@ fn read_settings_file(named: Option<&Path>, folder: &Path) -> Result<SettingsFil
         return Ok(SettingsFile::default());
     }
     let unreadable = |reason: String| SettingsError::Unreadable { path: path.clone(), reason };
-    let size = std::fs::metadata(&path).map_err(|error| unreadable(error.to_string()))?.len();
-    if size > SETTINGS_FILE_MAX {
-        return Err(unreadable(format!("{size} bytes are more than a settings file has")));
-    }
-    let text = std::fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
+    let bytes = bounded::read(&path, SETTINGS_FILE_MAX).map_err(|error| unreadable(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8".to_owned()))?;
     if let Err(error) = text.parse::<toml::Table>() {
         return Err(SettingsError::NoToml { path, reason: error.to_string() });
     }

@@ -1,5 +1,7 @@
 //! One HTTP client for all sinks that speak it: bounded in time, careful with redirects, and with an eye on the service's clock.
 
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use tokio::time::Instant;
 use crate::core::moment::{Secs, Wall};
 
 use super::Variables;
+use super::error::{SinkError, Trouble};
 
 /// A connection that is not made by then will not be made; the flusher gives a whole write 10 s.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
@@ -168,6 +171,45 @@ pub fn parse_date(text: &str) -> Option<Wall> {
     chrono::DateTime::parse_from_rfc2822(text).ok().map(|date| Wall(date.timestamp_millis()))
 }
 
+/// A reader waits 15 s in all for a service that comes back; whoever writes has the flusher, which asks again by itself.
+const READER_RETRIES: u32 = 6;
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// Who is ordered to wait longer is told so and does not stand still.
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+
+/// How often a failed read may be repeated: so many times in all, whatever is read. By default never.
+#[derive(Debug, Default)]
+pub struct Retries {
+    left: AtomicU32,
+    first_pause: Duration,
+}
+
+impl Retries {
+    pub fn of_a_reader() -> Self {
+        Self { left: AtomicU32::new(READER_RETRIES), first_pause: FIRST_PAUSE }
+    }
+
+    /// Asks, and again where the failure may pass by itself.
+    pub async fn ask<T, F: Future<Output = Result<T, SinkError>>>(&self, ask: impl Fn() -> F) -> Result<T, SinkError> {
+        let mut pause = self.first_pause;
+        loop {
+            let error = match ask().await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let wait = match error.trouble {
+                Trouble::Retryable { after } => after.unwrap_or(pause),
+                _ => return Err(error),
+            };
+            if wait > LONGEST_PAUSE || self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_err() {
+                return Err(error);
+            }
+            tokio::time::sleep(wait).await;
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+}
+
 /// The token in a variable, as a header's value.
 pub fn bearer(token: &str) -> Option<reqwest::header::HeaderValue> {
     let mut value = reqwest::header::HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
@@ -205,5 +247,34 @@ mod tests {
     fn a_date_header_is_read() {
         assert_eq!(parse_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Wall(784_111_777_000)));
         assert_eq!(parse_date("yesterday"), None);
+    }
+
+    #[tokio::test]
+    async fn a_reader_asks_again_within_a_bound() {
+        let asked = AtomicU32::new(0);
+        let fails = |times: u32, trouble: Trouble| {
+            let asked = &asked;
+            move || async move {
+                match asked.fetch_add(1, Relaxed) {
+                    n if n < times => Err(SinkError::new("x:", trouble, "502")),
+                    _ => Ok("read"),
+                }
+            }
+        };
+        let soon = Trouble::Retryable { after: None };
+        let later = Trouble::Retryable { after: Some(Duration::from_secs(60)) };
+        let reader = || Retries { left: AtomicU32::new(READER_RETRIES), first_pause: Duration::from_micros(10) };
+        for (retries, times, trouble, expect, requests) in [
+            (reader(), 0, soon, true, 1),
+            (reader(), 6, soon, true, 7),
+            (reader(), 7, soon, false, 7),
+            (reader(), 1, later, false, 1),
+            (reader(), 1, Trouble::Refused, false, 1),
+            (Retries::default(), 1, soon, false, 1),
+        ] {
+            asked.store(0, Relaxed);
+            assert_eq!(retries.ask(fails(times, trouble)).await.is_ok(), expect, "{times} {trouble:?}");
+            assert_eq!(asked.load(Relaxed), requests, "{times} {trouble:?}");
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::core::ids::{Attempt, Digest, Epoch, LegId, Platform, RunId, Seq, Shar
 use crate::core::moment::{Secs, Wall};
 
 use super::error::{SinkError, Trouble, bounded};
-use super::http::{self, Redirects};
+use super::http::{self, Redirects, Retries};
 use super::source::{FoundLeg, FoundMarker, LegName, MAX_MARKER_BYTES, Narrow, Source};
 use super::{Backend, Batch, Capabilities, Removed, SinkContext, Takes, Variables};
 
@@ -36,6 +36,7 @@ pub struct HttpsSink {
 
 pub struct HttpsSource {
     collector: Collector,
+    retries: Retries,
 }
 
 /// The two sides share how a collector is asked.
@@ -256,7 +257,7 @@ impl Backend for HttpsSink {
 
 impl HttpsSource {
     pub fn new(url: &str, variables: &Variables) -> Result<Self, SinkError> {
-        Ok(Self { collector: Collector::new(url, variables)? })
+        Ok(Self { collector: Collector::new(url, variables)?, retries: Retries::of_a_reader() })
     }
 
     fn found(&self, listed: &RawValue, collector_now: Wall, narrow: &Narrow) -> FoundLeg {
@@ -284,6 +285,10 @@ impl HttpsSource {
         FoundLeg { place, named, plan: None, marker, segments, promised: leg.seq, unreadable }
     }
 
+    async fn get(&self, url: &Url) -> Result<Vec<u8>, SinkError> {
+        self.retries.ask(|| self.collector.ask(Method::GET, url.clone(), None)).await
+    }
+
     fn endless(&self, detail: &str) -> SinkError {
         let detail = format!("its listing does not end: {detail}; narrow it with --run-id, and see schema/collector.md");
         SinkError::new(&self.collector.url, Trouble::Refused, detail)
@@ -305,7 +310,7 @@ fn malformed(listed: &RawValue, why: &str, narrow: &Narrow) -> FoundLeg {
         target: Target::new(said("target", narrow.target.as_ref().map(Target::as_str))),
         shard: listed.get("shard").and_then(Value::as_str).and_then(|shard| shard.parse().ok()),
     };
-    let epoch = listed.get("epoch").and_then(Value::as_str).map(|epoch| Epoch::new(said_of(epoch)));
+    let epoch = listed.get("epoch").and_then(Value::as_str).map(Epoch::tamed);
     FoundLeg {
         place: leg.to_string(),
         named: LegName { leg, epoch },
@@ -342,7 +347,7 @@ impl Source for HttpsSource {
             let mut query = asked.clone();
             query.extend(next.take().map(|next| ("cursor", next)));
             let url = self.collector.at("legs", &query)?;
-            let page: Listed = self.collector.read(&self.collector.ask(Method::GET, url, None).await?)?;
+            let page: Listed = self.collector.read(&self.get(&url).await?)?;
             let known = found.len();
             for leg in page.legs {
                 let leg = self.found(&leg, page.now, narrow);
@@ -373,7 +378,7 @@ impl Source for HttpsSource {
             let mut asked: Vec<(&str, String)> = query.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
             asked.push(("after", after.to_string()));
             let url = self.collector.at("events", &asked)?;
-            let piece = self.collector.ask(Method::GET, url, None).await?;
+            let piece = self.get(&url).await?;
             let Some(line) = piece.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty()) else { break };
             let newest: Durable = self.collector.read(line)?;
             if newest.seq <= after {

@@ -60,7 +60,7 @@ pub(super) fn name_of(parts: &[&str], narrow: &Narrow) -> LegName {
         target: Target::new(id(target, narrow.target.as_ref().map(Target::as_str))),
         shard,
     };
-    LegName { leg, epoch: parts.get(3).map(|epoch| Epoch::new(*epoch)) }
+    LegName { leg, epoch: parts.get(3).map(|epoch| Epoch::tamed(epoch)) }
 }
 
 /// The name of the segment that begins with `first`.
@@ -176,7 +176,7 @@ mod tests {
                 target: "stable".into(),
                 shard: "1/3".parse().ok(),
             },
-            Epoch::from("e"),
+            Epoch::parse("e").unwrap(),
         );
         let folder = epoch_folder(&context);
         let parts: Vec<&str> = folder.iter().map(String::as_str).collect();

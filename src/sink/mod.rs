@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_query_that_nobody_reads_is_refused_and_never_told() {
-        let context = SinkContext::new(check_leg("check-1"), Epoch::new("e"));
+        let context = SinkContext::new(check_leg("check-1"), Epoch::tamed("e"));
         for url in ["https://h/c?token=hidden", "https://h/c#hidden", "file:///x?y=hidden", "file:///x#hidden", "s3://b/p?hidden"] {
             let read = open_source(url, &Variables::default()).map(|_| ()).unwrap_err();
             for error in [open(url, &context).map(|_| ()).unwrap_err(), read] {
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_url_that_is_wrong_is_said_in_words() {
-        let context = SinkContext::new(check_leg("check-1"), Epoch::new("e"));
+        let context = SinkContext::new(check_leg("check-1"), Epoch::tamed("e"));
         for (url, said) in [
             ("", "an empty text names no sink; write file:///path,"),
             ("bogus", "bogus: begins with no kind of sink; write"),

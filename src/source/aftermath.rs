@@ -16,6 +16,7 @@ use crate::core::outcome::Cleanup;
 use crate::core::pattern::Patterns;
 use crate::core::process::{Descendants, Fate, Leftover, ProcessId, Swept};
 use crate::core::row::{LegRow, Note};
+use crate::host::bounded;
 use crate::report::escape;
 use crate::store::private;
 
@@ -215,9 +216,10 @@ fn without_argv(leftovers: Vec<Leftover>) -> Vec<Leftover> {
 }
 
 fn lines(path: &Path) -> Vec<String> {
-    let is_small = std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.len() <= MOST_BYTES);
-    let text = if is_small { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() };
-    text.lines().map(str::to_owned).collect()
+    // A pipe of that name would hold whoever opens it.
+    let is_file = std::fs::metadata(path).is_ok_and(|data| data.is_file());
+    let bytes = if is_file { bounded::read(path, MOST_BYTES).unwrap_or_default() } else { Vec::new() };
+    String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

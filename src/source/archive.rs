@@ -180,8 +180,9 @@ impl Importing {
             return Ok(());
         }
         let mut adding = Adding::to(&mut self.archive, identity.leg, Some(identity.epoch))?;
-        let last = self.archive.last_seq(adding.number)?;
-        // The newest line that both have speaks for all before it: each line carries the digest of its predecessor.
+        // The newest line that both have, and before which none is missing, speaks for all before it: each line carries the digest of its
+        // predecessor.
+        let last = self.archive.unbroken(adding.number)?;
         let from = Seq(last.0.saturating_sub(1));
         self.done.events_known += from.0;
         for stored in reader.lines_after(from) {

@@ -2,7 +2,7 @@
 //!
 //! What is decided here is only which evidence speaks for a leg; how the leg ended is `core::classify`'s word.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::records::{Weight, are_one};
 use super::unnamed::tell_apart;
@@ -54,7 +54,7 @@ type Place = (RunId, Platform, Target, Option<Shard>);
 
 pub fn assemble(found: Found, question: &Question) -> Summary {
     let unread = !found.unread.is_empty();
-    let mut assembling = Assembling { question, warnings: found.warnings, places: BTreeMap::new(), run: None, unread };
+    let mut assembling = Assembling::of(question, found.warnings, unread);
     // All legs of a run are folded, whichever are asked for: siblings know versions, and the plan is of the run.
     for evidence in tell_apart(found.evidence) {
         if question.asks_for_run(&evidence.row.leg()) {
@@ -69,7 +69,7 @@ pub fn assemble(found: Found, question: &Question) -> Summary {
 
 /// What the evidence teaches about cost: every epoch of every leg that is over, each told once.
 pub fn past_legs(found: Found, question: &Question) -> Vec<PastLeg> {
-    let mut assembling = Assembling { question, warnings: Vec::new(), places: BTreeMap::new(), run: None, unread: false };
+    let mut assembling = Assembling::of(question, Vec::new(), false);
     for evidence in tell_apart(found.evidence) {
         if question.asks_for_leg(&evidence.row.leg()) {
             assembling.add(evidence);
@@ -126,6 +126,8 @@ struct Assembling<'q> {
     question: &'q Question,
     warnings: Vec<String>,
     places: BTreeMap<Place, Vec<Evidence>>,
+    /// What the row of this place says of others that have none.
+    unlisted: BTreeMap<Place, String>,
     /// The run that plan and jobs are of.
     run: Option<RunId>,
     /// Whether a source could not be read: then a leg without a trace may have left one there.
@@ -133,6 +135,10 @@ struct Assembling<'q> {
 }
 
 impl<'q> Assembling<'q> {
+    fn of(question: &'q Question, warnings: Vec<String>, unread: bool) -> Self {
+        Self { question, warnings, places: BTreeMap::new(), unlisted: BTreeMap::new(), run: None, unread }
+    }
+
     fn add(&mut self, evidence: Evidence) {
         let row = &evidence.row;
         let place = (row.run_id.clone(), row.platform.clone(), row.target.clone(), row.shard);
@@ -191,12 +197,27 @@ impl<'q> Assembling<'q> {
 
     /// One shard of n that left a trace says that the others should have.
     fn add_missing_shards(&mut self) {
-        let counts: Vec<(Place, u32)> = self.places.keys().filter_map(|place| Some((place.clone(), place.3?.count))).collect();
-        for ((run, platform, target, _), count) in counts {
-            for index in 1..=count.min(MAX_MISSING_SHARDS) {
-                let place = (run.clone(), platform.clone(), target.clone(), Some(Shard { index, count }));
-                self.places.entry(place).or_default();
+        let mut present: BTreeMap<(RunId, Platform, Target, u32), BTreeSet<u32>> = BTreeMap::new();
+        for (run, platform, target, shard) in self.places.keys() {
+            if let Some(Shard { index, count }) = *shard {
+                present.entry((run.clone(), platform.clone(), target.clone(), count)).or_default().insert(index);
             }
+        }
+        for ((run, platform, target, count), present) in present {
+            let mut missing = (1..=count).filter(|index| !present.contains(index));
+            let shown = missing.by_ref().take(MAX_MISSING_SHARDS);
+            let place = |index| (run.clone(), platform.clone(), target.clone(), Some(Shard { index, count }));
+            for index in shown {
+                self.places.entry(place(index)).or_default();
+            }
+            // One more row speaks for all the rest, so that no gate opens without them.
+            let Some(first) = missing.next() else { continue };
+            let unlisted = 1 + missing.count();
+            self.places.entry(place(first)).or_default();
+            let why = format!("{unlisted} of {count} shards are missing from here on; they have no rows of their own");
+            self.warnings
+                .push(format!("run {run} {platform}|{target}: {unlisted} more missing shards have one row, {first}/{count}"));
+            self.unlisted.insert(place(first), why);
         }
     }
 
@@ -247,6 +268,9 @@ impl<'q> Assembling<'q> {
                 newest.leg(),
                 newest.beside.len() + 1
             ));
+        }
+        if let Some(why) = self.unlisted.get(place) {
+            newest.why = format!("{}; {why}", newest.why);
         }
         Some(newest)
     }
@@ -384,7 +408,7 @@ impl<'q> Assembling<'q> {
 }
 
 /// A share of more than this many is no test suite; a hostile `1/10000` must not make ten thousand rows.
-const MAX_MISSING_SHARDS: u32 = 256;
+const MAX_MISSING_SHARDS: usize = 256;
 
 /// Two sources know of one epoch: the row that reaches further stands, and a lease is worth keeping whoever has it.
 fn unite(known: &mut Evidence, other: Evidence) {
@@ -410,4 +434,32 @@ fn unite(known: &mut Evidence, other: Evidence) {
     };
     best.resumes = best.resumes.or(rest.resumes);
     *known = best;
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(shards: impl IntoIterator<Item = u32>, count: u32) -> Found {
+        let mut found = Found::default();
+        for index in shards {
+            let shard = Some(Shard { index, count });
+            let id = LegId { run_id: "1".into(), attempt: "1".into(), platform: "p".into(), target: "t".into(), shard };
+            let row = LegRow { terminal: Terminal::Complete, conclusion: Some(Conclusion::Pass), ..LegRow::named(id) };
+            found.evidence.push(Evidence { row, trace: Trace::Ledger, writer: Writer::Unknown, resumes: None, unnamed: None });
+        }
+        found
+    }
+
+    #[test]
+    fn missing_shards_have_rows_and_beyond_a_bound_one_row_for_all() {
+        let question = Question::everything(Wall(0));
+        let told = assemble(found(1..=256, 300), &question);
+        assert_eq!((told.legs.len(), told.warnings.len()), (300, 0));
+        assert!(told.legs[256..].iter().all(|leg| leg.terminal == Terminal::NotStarted));
+        let told = assemble(found([9_999], 10_000), &question);
+        assert_eq!((told.legs.len(), told.warnings.len()), (1 + MAX_MISSING_SHARDS + 1, 1), "{:?}", told.warnings);
+        let rest = &told.legs[MAX_MISSING_SHARDS];
+        assert_eq!(rest.shard.map(|shard| shard.index), Some(257));
+        assert!(rest.why.contains("9743 of 10000 shards are missing") && rest.terminal == Terminal::NotStarted, "{}", rest.why);
+    }
 }

@@ -8,11 +8,13 @@ use crate::report::check_run;
 use crate::sink::{Closing, Narrow, SinkError, open_source};
 
 /// How many legs were closed, and how many had been before.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Finalized {
     pub closed: usize,
     pub closed_already: usize,
     pub still_running: usize,
+    /// Legs that could not be closed, and why. The others are closed all the same.
+    pub failed: Vec<SinkError>,
 }
 
 pub async fn finalize(url: &str, narrow: &Narrow, now: Wall, summary: &Summary) -> Result<Finalized, SinkError> {
@@ -30,9 +32,10 @@ pub async fn finalize(url: &str, narrow: &Narrow, now: Wall, summary: &Summary) 
             done.still_running += 1;
             continue;
         }
-        match sink.close(&leg, &check_run::verdict(row, terminal)).await? {
-            Closing::Closed => done.closed += 1,
-            Closing::ClosedAlready | Closing::NothingOpen => done.closed_already += 1,
+        match sink.close(&leg, &check_run::verdict(row, terminal)).await {
+            Ok(Closing::Closed) => done.closed += 1,
+            Ok(Closing::ClosedAlready | Closing::NothingOpen) => done.closed_already += 1,
+            Err(error) => done.failed.push(SinkError { detail: format!("{}: {}", marker.row.leg(), error.detail), ..error }),
         }
     }
     Ok(done)

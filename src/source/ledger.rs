@@ -152,9 +152,9 @@ pub fn resumable(path: &Path, files: &[FilePath], differs: &dyn Fn(&Leg) -> Opti
     let mut other = None;
     for database in databases.iter().rev().filter(|database| database.identity.is_ok() && !is_writer_alive(&database.path)) {
         let left = left_head(&database.path);
-        let Folded { leg: Some(leg), damaged: false } = fold(&Reader::open(&database.path)?, left, &mut Found::default()) else {
-            continue;
-        };
+        // One that cannot be read is no leg that could be gone on with; the start of the run says so.
+        let Ok(reader) = Reader::open(&database.path) else { continue };
+        let Folded { leg: Some(leg), damaged: false } = fold(&reader, left, &mut Found::default()) else { continue };
         let same_files = leg.started.plan.len() == files.len()
             && leg.started.plan.iter().zip(files).all(|(planned, file)| planned.path() == *file);
         if !same_files {

@@ -256,7 +256,7 @@ pub fn unreadable(path: &Path, error: &dyn std::fmt::Display, known: &[LegId], q
     let written = named.written.unwrap_or(question.now).0.max(0);
     let mut row = LegRow::named(leg);
     // As an epoch's own name begins, so that it falls in order among them.
-    row.epoch = Some(Epoch::new(format!("{:08x}-{:04x}-unreadable", written >> 16, written & 0xffff)));
+    row.epoch = Some(Epoch::tamed(&format!("{:08x}-{:04x}-unreadable", written >> 16, written & 0xffff)));
     row.why = error.to_string();
     row.source = Some(path.display().to_string());
     Evidence { row, trace: Trace::Unreadable, writer: Writer::Unknown, resumes: None, unnamed: None }

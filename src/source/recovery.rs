@@ -56,7 +56,8 @@ impl DeadLeg {
             owner: mark.owner,
             leader: None,
             descendants: self.aftermath.descendants_of(&mark.token),
-            allow_leftover: self.aftermath.allow_leftover.or(allow_leftover),
+            // Its first event says what its obituary says, which may be missing or damaged.
+            allow_leftover: self.aftermath.allow_leftover.or(&leg.started.allow_leftover).or(allow_leftover),
             spared,
         })
     }
@@ -107,18 +108,32 @@ fn ended(swept: &Swept) -> String {
     text
 }
 
-/// Unfinished legs of this folder whose writers are not alive. `Told` leaves out those that an earlier start has dealt with.
-pub fn dead_legs(folder: &LedgerFolder, which: Which) -> Result<Vec<DeadLeg>, StoreError> {
-    let mut found = Vec::new();
+/// What a folder has of dead writers.
+pub struct DeadLegs {
+    pub legs: Vec<DeadLeg>,
+    /// Databases that cannot be read. They stay as they are, and nobody takes them for a leg that was never there.
+    pub unreadable: Vec<StoreError>,
+}
+
+/// Unfinished legs of this folder whose writers are not alive. `New` leaves out those that an earlier start has dealt with. A database that
+/// cannot be read costs itself: it stands among the unreadable ones.
+pub fn dead_legs(folder: &LedgerFolder, which: Which) -> Result<DeadLegs, StoreError> {
+    let mut found = DeadLegs { legs: Vec::new(), unreadable: Vec::new() };
     for database in folder.databases()? {
-        if database.identity.is_err() || (which == Which::New && aftermath::mark(&database.path).exists()) {
+        if let Err(error) = database.identity {
+            found.unreadable.push(error);
             continue;
         }
-        if let Some(unfinished) = ledger::unfinished(&database.path)?
-            && unfinished.writer != Writer::Alive
-        {
-            let aftermath = Aftermath::of(&database.path);
-            found.push(DeadLeg { database: database.path, unfinished, aftermath });
+        if which == Which::New && aftermath::mark(&database.path).exists() {
+            continue;
+        }
+        match ledger::unfinished(&database.path) {
+            Ok(Some(unfinished)) if unfinished.writer != Writer::Alive => {
+                let aftermath = Aftermath::of(&database.path);
+                found.legs.push(DeadLeg { database: database.path, unfinished, aftermath });
+            }
+            Ok(_) => {}
+            Err(error) => found.unreadable.push(error),
         }
     }
     Ok(found)
@@ -135,16 +150,15 @@ pub enum Which {
 pub struct Recovered {
     /// A sentence for each dead leg.
     pub told: Vec<String>,
-    /// Databases that cannot be read. They stay as they are, and nobody takes them for a leg that was never there.
     pub unreadable: Vec<StoreError>,
 }
 
 /// Recovers at the start of a run: ends what dead runs left, and says each dead leg once. What they spared, and what `allow_leftover`
 /// of this run names, is left alone.
 pub async fn recover(folder: &LedgerFolder, allow_leftover: &Patterns) -> Result<Recovered, StoreError> {
-    let unreadable = folder.databases()?.into_iter().filter_map(|database| database.identity.err()).collect();
+    let DeadLegs { legs, unreadable } = dead_legs(folder, Which::New)?;
     let mut told = Vec::new();
-    for leg in dead_legs(folder, Which::New)? {
+    for leg in legs {
         let mut sentence = leg.sentence();
         let allow_leftover = allow_leftover.clone();
         // Ending a tree blocks for up to its grace.

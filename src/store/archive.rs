@@ -141,6 +141,19 @@ impl Archive {
         Ok(Seq(last.map_or(0, |place| place as u64 & MAX_SEQ.0)))
     }
 
+    /// The newest event of an epoch before which none is missing, 0 for none.
+    pub fn unbroken(&self, epoch: EpochNumber) -> Result<Seq, StoreError> {
+        let last: Option<i64> = self
+            .connection
+            .prepare_cached(
+                "SELECT place FROM event e WHERE place BETWEEN ?1 AND ?2 AND EXISTS (SELECT 1 FROM event WHERE place = ?1) \
+                 AND NOT EXISTS (SELECT 1 FROM event n WHERE n.place = e.place + 1) ORDER BY place LIMIT 1",
+            )
+            .and_then(|mut statement| statement.query_row((epoch.place(Seq(1)), epoch.place(MAX_SEQ)), |row| row.get(0)).optional())
+            .map_err(|error| self.explain(&error))?;
+        Ok(Seq(last.map_or(0, |place| place as u64 & MAX_SEQ.0)))
+    }
+
     /// Adds one event. A number over four thousand millions is no event of ours and differs from everything.
     pub fn add_event(&mut self, epoch: EpochNumber, seq: Seq, line: &str) -> Result<Added, StoreError> {
         if seq > MAX_SEQ || line.len() > MAX_LINE_BYTES {
@@ -226,7 +239,7 @@ impl Archive {
                         target: Target::new(text(4)?),
                         shard: text(5)?.parse().ok(),
                     },
-                    epoch: Some(text(6)?).filter(|epoch| !epoch.is_empty()).map(Epoch::new),
+                    epoch: Some(text(6)?).filter(|epoch| !epoch.is_empty()).map(|epoch| Epoch::tamed(&epoch)),
                     row: row.get(7)?,
                     summary: row.get(8)?,
                 });
@@ -309,11 +322,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_before_the_first_gap_is_told_from_what_is_behind_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = Archive::create_or_open(&folder.path().join("all.db")).unwrap();
+        let other = archive.number(&leg("1"), None).unwrap();
+        assert_eq!(archive.add_event(other, Seq(1), "a").unwrap(), Added::New);
+        let gaps = archive.number(&leg("3"), None).unwrap();
+        for (seq, unbroken) in [(5, 0), (2, 0), (1, 2), (4, 2), (3, 5)] {
+            assert_eq!(archive.add_event(gaps, Seq(seq), "x").unwrap(), Added::New);
+            assert_eq!(archive.unbroken(gaps).unwrap(), Seq(unbroken), "with {seq}");
+        }
+        assert_eq!(archive.unbroken(other).unwrap(), Seq(1));
+    }
+
+    #[test]
     fn what_is_there_stays_and_what_is_new_is_added() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("all.db");
         let mut archive = Archive::create_or_open(&path).unwrap();
-        let first = archive.number(&leg("1"), Some(&"e".into())).unwrap();
+        let first = archive.number(&leg("1"), Some(&Epoch::tamed("e"))).unwrap();
         let second = archive.number(&leg("2"), None).unwrap();
         assert_ne!(first, second);
         assert_eq!(archive.add_event(first, Seq(1), "a").unwrap(), Added::New);
@@ -326,7 +353,7 @@ mod tests {
         assert!(is_archive(&path) && std::fs::read_dir(folder.path()).unwrap().count() == 1);
 
         let mut archive = Archive::create_or_open(&path).unwrap();
-        assert_eq!(archive.number(&leg("1"), Some(&"e".into())).unwrap(), first);
+        assert_eq!(archive.number(&leg("1"), Some(&Epoch::tamed("e"))).unwrap(), first);
         drop(archive);
         let archive = Archive::open(&path).unwrap();
         assert_eq!((archive.last_seq(first).unwrap(), archive.last_seq(second).unwrap()), (Seq(2), Seq(0)));

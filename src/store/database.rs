@@ -211,5 +211,6 @@ fn read_identity(connection: &Connection, path: &Path) -> Result<Identity, Store
     leg.shard =
         shard.map(|shard| shard.parse()).transpose().map_err(|error: crate::core::ids::ShardError| damaged(error.to_string()))?;
     let created = Wall::parse(&created).ok_or_else(|| damaged("its time of creation is no time".to_owned()))?;
-    Ok(Identity { leg, epoch: Epoch::new(epoch), created })
+    let epoch = Epoch::parse(epoch).map_err(|error| damaged(error.to_string()))?;
+    Ok(Identity { leg, epoch, created })
 }

@@ -98,11 +98,6 @@ impl Reader {
         Events { reader: self, page: Vec::new().into_iter(), last: after, done: false }
     }
 
-    /// The events after `after`, parsed.
-    pub fn events_after(&self, after: Seq) -> impl Iterator<Item = Result<Event, StoreError>> + '_ {
-        self.lines_after(after).map(|stored| stored.map(Event::from))
-    }
-
     /// The number of the newest event, 0 for none.
     pub fn last_seq(&self) -> Result<Seq, StoreError> {
         let seq: i64 = self

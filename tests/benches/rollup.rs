@@ -203,7 +203,7 @@ fn make(path: &Path, legs: u32) -> u64 {
 }
 
 fn write_leg(archive: &mut Archive, leg: LegId, number: u32) -> u64 {
-    let epoch = Epoch::new(format!("01990000-0000-7000-8000-{number:012}"));
+    let epoch = Epoch::parse(format!("01990000-0000-7000-8000-{number:012}")).unwrap();
     let id = archive.number(&leg, Some(&epoch)).unwrap();
     let start = Wall(1_700_000_000_000 + i64::from(number) * DAY_MS / 15);
     let mut writing = Writing { leg, epoch, seq: Seq(0), prev: Digest::genesis(), start, lines: Vec::new() };

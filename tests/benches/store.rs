@@ -104,7 +104,7 @@ fn million(dir: &Path) {
     let folder = LedgerFolder::create(&dir.join(".ledger")).unwrap();
     let writer = open(&folder, "million");
     let url = url::Url::from_directory_path(dir.join("sink")).unwrap().to_string();
-    let backend = sink::open(&url, &SinkContext::new(leg(), Epoch::from("million"))).unwrap();
+    let backend = sink::open(&url, &SinkContext::new(leg(), Epoch::parse("million").unwrap())).unwrap();
     let render: RenderMarker = Arc::new(|_, _| vec![b'x'; 8 * 1024]);
     let options = FlusherOptions { backlog: Arc::new(Again(writer.path().to_owned())), render, heartbeat: Secs::from_secs(30) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -166,7 +166,7 @@ fn boundary(dir: &Path) {
     let folder = LedgerFolder::create(&dir.join(".ledger")).unwrap();
     let writer = open(&folder, "boundary");
     let url = url::Url::from_directory_path(dir.join("sink")).unwrap().to_string();
-    let backend = sink::open(&url, &SinkContext::new(leg(), Epoch::from("boundary"))).unwrap();
+    let backend = sink::open(&url, &SinkContext::new(leg(), Epoch::parse("boundary").unwrap())).unwrap();
     let marker = vec![b'x'; 8 * 1024];
     let render: RenderMarker = Arc::new(move |_, _| marker.clone());
     let options = FlusherOptions { backlog: Arc::new(NoBacklog), render, heartbeat: Secs::from_secs(30) };
@@ -215,7 +215,7 @@ fn resident_mib() -> f64 {
 }
 
 fn open(folder: &LedgerFolder, epoch: &str) -> Writer {
-    Writer::create(folder, leg(), Epoch::from(epoch), START, WriterOptions::default()).unwrap()
+    Writer::create(folder, leg(), Epoch::parse(epoch).unwrap(), START, WriterOptions::default()).unwrap()
 }
 
 fn leg() -> LegId {

@@ -1,6 +1,6 @@
 //! Caps and deadlines.
 
-use crate::support::{World, file, outcomes};
+use crate::support::{World, file, files_below, outcomes};
 
 fn suite() -> World {
     World::with(&[("a.sh", "sleep 0.3"), ("b.sh", "sleep 0.3"), ("c.sh", "sleep 0.3"), ("bad.sh", "exit 1")])
@@ -68,4 +68,27 @@ fn caps_come_from_history_and_the_lever_only_shortens() {
     assert_eq!(cap(&plan(&[])), "7m00s", "a caps file in the folder is taken");
     let unknown = world.run(["run", "--dry-run", "b.sh"]).expect(0).out();
     assert_eq!(cap(&unknown), "5m00s", "a file that it does not know gets its floor");
+}
+
+#[test]
+fn rounds_that_were_never_run_are_counted_and_not_made() {
+    let world = suite();
+    let sink = world.sink();
+    world.run(["run", "--repeat", "200000000", "--fail-fast", "--sink", &sink, "bad.sh", "a.sh", "--", "sh"]).expect(1);
+    let leg = world.leg();
+    assert_eq!((&leg["files_planned"], &leg["files_reported"]), (&400_000_000_u32.into(), &1.into()));
+    assert_eq!(leg["files"].as_array().unwrap().len(), 10_001);
+    assert!(leg["notes"].to_string().contains("399989999 more planned files did not run"), "{}", leg["notes"]);
+    // A place whose plan alone is left, and speaks of more than anybody planned.
+    let documents = files_below(&world.join("sink"), "json");
+    let plan = documents.iter().find(|path| path.ends_with("plan.json")).unwrap();
+    let text = std::fs::read_to_string(plan).unwrap().replace("\"files_planned\":400000000", "\"files_planned\":4294967295");
+    std::fs::write(plan, text).unwrap();
+    for entry in std::fs::read_dir(plan.parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        if path != *plan {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    assert_eq!(world.only_leg([&sink])["files_planned"], 4_294_967_295_u32);
 }

@@ -184,3 +184,13 @@ fn a_file_that_cannot_be_started_says_what_and_what_to_do() {
         assert!(told.contains(words.trim()), "{}", ran.stderr);
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_nothing_holds_is_run_all_the_same() {
+    let world = World::with(SUITE);
+    let off = ["cgroup", "subreaper", "session", "token", "descendant"].map(|name| ["--without-mechanism", name]);
+    let ran = world.run(["run", "pass.sh"].into_iter().chain(off.into_iter().flatten()).chain(["--", "sh"]));
+    assert!(ran.code.is_some(), "{}", ran.stderr);
+    assert_eq!(outcomes(&world.leg()), [("pass.sh".to_owned(), "pass".to_owned())]);
+}

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{World, file, within};
+use crate::support::{World, file, is_alive, outcomes, signal, within};
 
 #[test]
 fn bytes_pass_through_unchanged() {
@@ -192,4 +192,56 @@ fn masked_values_are_in_no_evidence() {
             assert_eq!(String::from_utf8_lossy(&found.stdout), "", "{secret} is in {place}");
         }
     }
+}
+
+/// A daemon that is spared holds the pipe for as long as it lives; what the file said before counts as if the pipe had ended.
+#[test]
+fn what_a_held_pipe_said_counts() {
+    let world = World::with(&[
+        ("ledger.toml", "[[classify]]\npattern = \"STALLED\"\noutcome = \"infra-download\"\n"),
+        ("pass.sh", "setsid sleep 1000 & echo $! > pass.pid; printf '3 pass'"),
+        ("fail.sh", "setsid sleep 1000 & echo $! > fail.pid; printf STALLED; exit 1"),
+        (
+            "mask.sh",
+            "setsid sleep 1000 & echo $! > mask.pid; echo 3 pass, the key is latesecret1; printf '::add-mask::latesecret1'",
+        ),
+        ("after.sh", "echo 3 pass, and latesecret1"),
+    ]);
+    let args = ["run", "--min-evidence", "[0-9]+ pass", "--allow-leftover", "sleep", "pass.sh", "fail.sh", "mask.sh", "after.sh"];
+    let ran = world.run(args.into_iter().chain(["--", "sh"]));
+    for name in ["pass.pid", "fail.pid", "mask.pid"] {
+        world.pids(name).into_iter().filter(|pid| is_alive(*pid)).for_each(|pid| signal(pid, "KILL"));
+    }
+    ran.expect(1);
+    let leg = world.leg();
+    let expect = [("pass.sh", "pass"), ("fail.sh", "infra-download"), ("mask.sh", "pass"), ("after.sh", "pass")];
+    assert_eq!(outcomes(&leg), expect.map(|(name, outcome)| (name.to_owned(), outcome.to_owned())));
+    let tail = |name: &str| file(&leg, name)["last_output"].as_str().unwrap().to_owned();
+    assert_eq!(tail("mask.sh"), "3 pass, the key is ***\n::add-mask::***");
+    assert_eq!(tail("after.sh"), "3 pass, and ***");
+}
+
+#[test]
+fn a_value_that_two_streams_cut_is_hidden() {
+    let world = World::with(&[("s.sh", "printf 'key hun'; sleep 0.3; echo warn >&2; sleep 0.3; echo ter2222")]);
+    let mut command = world.ledger(["run", "s.sh", "--", "sh"]);
+    command.env("LEDGER_MASK", "PW").env("PW", "hunter2222");
+    world.finish(command).expect(0);
+    let leg = world.leg();
+    let row = file(&leg, "s.sh");
+    let log = world.read(row["log"].as_str().unwrap());
+    for text in [&log, row["last_output"].as_str().unwrap()] {
+        assert!(text.contains("key ") && text.contains("***") && text.contains("warn"), "{text}");
+        assert!(!text.contains("hun") && !text.contains("ter2222"), "{text}");
+    }
+}
+
+#[test]
+fn a_mask_that_cannot_be_taken_is_told() {
+    let world = World::with(&[("s.sh", "echo ::add-mask::abc; echo ::add-mask::abc; echo abc")]);
+    let ran = world.run(["run", "s.sh", "--", "sh"]);
+    ran.expect(0);
+    let words = "a mask of 3 bytes is too short to hide";
+    assert_eq!(ran.stderr.matches(words).count(), 1, "{}", ran.stderr);
+    assert!(file(&world.leg(), "s.sh")["notes"].to_string().contains(words));
 }

@@ -1,6 +1,6 @@
 //! What must not become a green run: one clear line, exit 2, and nothing ran.
 
-use crate::support::World;
+use crate::support::{World, files_below};
 
 const SUITE: &[(&str, &str)] = &[("exec.test.sh", "touch ran"), ("sub/x", "")];
 
@@ -155,4 +155,38 @@ fn a_damaged_ledger_of_an_earlier_run_is_named_and_left_alone() {
     let mut terminals: Vec<&str> = report["legs"].as_array().unwrap().iter().filter_map(|leg| leg["terminal"].as_str()).collect();
     terminals.sort_unstable();
     assert_eq!(terminals, ["attempted-incomplete", "complete"], "{report:#}");
+}
+
+/// It says whose it is, and what it holds cannot be read.
+#[test]
+fn a_ledger_damaged_inside_costs_itself_and_no_later_run() {
+    let world = World::with(SUITE);
+    world.run(["run", "exec.test.sh", "--", "sh"]).expect(0);
+    let database = files_below(&world.join(".ledger"), "db").remove(0);
+    rusqlite::Connection::open(&database).unwrap().execute_batch("DROP TABLE event").unwrap();
+    let name = database.file_name().unwrap().to_string_lossy().into_owned();
+    let resumed = world.run(["run", "--resume", "exec.test.sh", "--", "sh"]);
+    resumed.expect(2).one_error("no unfinished leg with this plan");
+    let reaped = world.run(["reap"]);
+    assert!(reaped.expect(0).stderr.contains(&name) && !reaped.out().contains("no dead run"), "{reaped:?}");
+    let ran = world.run(["run", "exec.test.sh", "--", "sh"]);
+    assert!(ran.expect(0).stderr.contains("cannot be read and is left alone") && ran.stderr.contains(&name), "{}", ran.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_without_end_is_refused() {
+    let world = World::with(SUITE);
+    for name in ["ledger-caps.json", "ledger.toml"] {
+        std::os::unix::fs::symlink("/dev/zero", world.join(name)).unwrap();
+        world.run(["run", "--dry-run", "exec.test.sh"]).expect(2).one_error("has more than");
+        std::fs::remove_file(world.join(name)).unwrap();
+    }
+}
+
+#[test]
+fn a_policy_that_is_refused_is_not_passed_over() {
+    let world = World::with(SUITE);
+    world.run(["run", "exec.test.sh", "--", "sh"]).expect(0);
+    world.run(["caps", "backtest", "--multiplier", "0.5"]).expect(2).one_error("multiplier of 0.5 is refused");
 }

@@ -36,19 +36,19 @@ pub fn run_finished() -> Body {
 }
 
 pub fn writer(folder: &LedgerFolder, epoch: &str) -> Writer {
-    Writer::create(folder, leg(), Epoch::from(epoch), START, WriterOptions::default()).unwrap()
+    Writer::create(folder, leg(), Epoch::parse(epoch).unwrap(), START, WriterOptions::default()).unwrap()
 }
 
 pub fn failing_writer(folder: &LedgerFolder, faults: impl WriteFaults + 'static) -> Result<Writer, StoreError> {
-    Writer::create(folder, leg(), Epoch::from("e"), START, WriterOptions { faults: Box::new(faults) })
+    Writer::create(folder, leg(), Epoch::parse("e").unwrap(), START, WriterOptions { faults: Box::new(faults) })
 }
 
 /// The texts of every needed event of a ledger, with their numbers.
 pub fn stored_texts(path: &std::path::Path) -> Vec<(u64, String)> {
     let reader = Reader::open(path).unwrap();
     let mut texts = Vec::new();
-    for event in reader.events_after(Seq(0)) {
-        let Event::Known(envelope) = event.unwrap() else { panic!("an unreadable line") };
+    for line in reader.lines_after(Seq(0)) {
+        let Event::Known(envelope) = Event::from(line.unwrap()) else { panic!("an unreadable line") };
         if let Body::Cancelled(cancelled) = envelope.body {
             texts.push((envelope.seq.0, cancelled.signal));
         }

@@ -18,7 +18,7 @@ use ci_ledger::store::LedgerFolder;
 use super::events::{START, leg, moment, needed, run_finished, writer};
 
 fn context() -> SinkContext {
-    SinkContext::new(leg(), Epoch::from("e"))
+    SinkContext::new(leg(), Epoch::parse("e").unwrap())
 }
 
 fn event(seq: u64) -> Stored {

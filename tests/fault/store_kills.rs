@@ -26,7 +26,7 @@ fn child_that_writes() {
     let folder = LedgerFolder::create(Path::new(&folder)).unwrap();
     let mut said = std::io::stdout();
     writeln!(said, "begun").unwrap();
-    let writer = Writer::create(&folder, leg(), Epoch::from("e"), START, WriterOptions::default()).unwrap();
+    let writer = Writer::create(&folder, leg(), Epoch::parse("e").unwrap(), START, WriterOptions::default()).unwrap();
     for number in 0.. {
         // Two needed events in one transaction: never one without the other.
         let bodies = vec![needed(&format!("{number} a")), expendable(), needed(&format!("{number} b"))];
@@ -44,9 +44,9 @@ async fn child_that_sends() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let root = Path::new(&folder);
     let ledger = LedgerFolder::create(&root.join(".ledger")).unwrap();
-    let writer = Writer::create(&ledger, leg(), Epoch::from("e"), START, WriterOptions::default()).unwrap();
+    let writer = Writer::create(&ledger, leg(), Epoch::parse("e").unwrap(), START, WriterOptions::default()).unwrap();
     let url = url::Url::from_directory_path(root.join("sink")).unwrap().to_string();
-    let backend = sink::open(&url, &SinkContext::new(leg(), Epoch::from("e"))).unwrap();
+    let backend = sink::open(&url, &SinkContext::new(leg(), Epoch::parse("e").unwrap())).unwrap();
     let current = Arc::new(AtomicU64::new(0));
     let shown = Arc::clone(&current);
     let render: RenderMarker = Arc::new(move |_, _| shown.load(Ordering::SeqCst).to_string().into_bytes());
@@ -136,7 +136,7 @@ fn a_killed_writer_loses_nothing_it_was_told_and_its_ledger_goes_on() {
         let mut child = start_child("child_that_writes", &folder);
         let acknowledged = kill_after(&mut child, transactions);
         let folder = LedgerFolder::open(&folder).unwrap();
-        let path = folder.database_path(&leg(), &Epoch::from("e"));
+        let path = folder.database_path(&leg(), &Epoch::parse("e").unwrap());
         assert!(!is_writer_alive(&path));
         let verified = verify(&path, None);
         if acknowledged == 0 && !matches!(verified.verdict, Verdict::OpenEnd) {
@@ -168,7 +168,7 @@ fn a_living_writer_in_another_process_is_seen_and_refused() {
     let mut said = BufReader::new(child.stdout.as_mut().unwrap()).lines();
     let acknowledged = said.by_ref().map(Result::unwrap).find(|line| line.starts_with("acknowledged"));
     let seen = acknowledged.map(|_| {
-        let path = LedgerFolder::open(&folder).unwrap().database_path(&leg(), &Epoch::from("e"));
+        let path = LedgerFolder::open(&folder).unwrap().database_path(&leg(), &Epoch::parse("e").unwrap());
         let refused = Writer::reopen(&path, WriterOptions::default()).map(|_| ());
         (is_writer_alive(&path), refused, verify(&path, None).verdict, path)
     });

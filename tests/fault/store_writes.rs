@@ -158,7 +158,7 @@ fn a_second_writer_and_a_second_creation_are_refused() {
     let first = writer(&folder, "e");
     let path = first.path().to_owned();
     assert!(matches!(Writer::reopen(&path, WriterOptions::default()), Err(StoreError::WriterAlive { .. })));
-    let again = || Writer::create(&folder, leg(), Epoch::from("e"), START, WriterOptions::default());
+    let again = || Writer::create(&folder, leg(), Epoch::parse("e").unwrap(), START, WriterOptions::default());
     assert!(matches!(again(), Err(StoreError::Exists { .. })));
     first.append_blocking(moment(1), vec![needed("kept")]).unwrap();
     first.close_blocking().unwrap();
@@ -238,7 +238,7 @@ fn a_ledger_comes_home_from_its_lines_up_to_the_first_that_does_not_follow() {
     writer.append_blocking(moment(9999), vec![run_finished()]).unwrap();
     writer.close_blocking().unwrap();
     let lines: Vec<String> = Reader::open(&path).unwrap().lines_after(Seq(0)).map(|line| line.unwrap().line.unwrap()).collect();
-    let bring = |name: &str, lines: Vec<String>| restore(&home(name), leg(), Epoch::from("e"), START, lines);
+    let bring = |name: &str, lines: Vec<String>| restore(&home(name), leg(), Epoch::parse("e").unwrap(), START, lines);
 
     let whole = bring("b", lines.clone()).unwrap();
     assert_eq!((whole.last, whole.fault), (Seq(2501), None));

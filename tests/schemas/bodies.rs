@@ -10,6 +10,7 @@ use ci_ledger::core::event::{
 use ci_ledger::core::ids::{Attempt, Epoch, FilePath, LegId, Platform, RunId, Shard, Target, Token};
 use ci_ledger::core::moment::{Secs, Wall};
 use ci_ledger::core::outcome::{Cleanup, Conclusion, Outcome, Scope, Status, StoppedBy};
+use ci_ledger::core::pattern::Patterns;
 use ci_ledger::core::process::{Evidence, Fate, Foreign, Leftover, OursBy, ProcessId, ProcessRow, TreeUse};
 use ci_ledger::core::sample::{CgroupMemory, Disk, HostSample, MacMemory, Pressure};
 
@@ -166,8 +167,9 @@ fn run_started() -> RunStarted {
         writer: ProcessId { pid: 1, start: 2 },
         deadline: Some(START),
         heartbeat_s: Secs::from_secs(30),
-        resumes: Some(Epoch::from("d")),
+        resumes: Some(Epoch::parse("d").unwrap()),
         carried: Vec::new(),
+        allow_leftover: Patterns::new(["gradle*"]).unwrap(),
         recovered: vec!["run 1".to_owned()],
         warnings: Vec::new(),
     }

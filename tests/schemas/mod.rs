@@ -70,7 +70,7 @@ fn events_fit_their_schemas_and_come_back_as_they_were() {
             platform: leg.platform,
             target: leg.target,
             shard: leg.shard,
-            epoch: Epoch::from("e"),
+            epoch: Epoch::parse("e").unwrap(),
             seq: Seq(1),
             ts: bodies::START,
             mono_ms: 17,

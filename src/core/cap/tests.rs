@@ -129,12 +129,6 @@ fn the_deadline_is_asked_whole_first_then_viable() {
 
 #[test]
 fn nonsense_is_refused() {
-    for text in ["0", "0.5", "NaN", "inf", "-1", "", "abc", "1e999", "0s", "500ms"] {
-        assert!(cap_from_text(text).is_err(), "{text}");
-    }
-    for (text, cap) in [("1", 1), ("90", 90), ("90s", 90), ("5m", 300), ("1h30m", 5400)] {
-        assert_eq!(cap_from_text(text), Ok(Secs::from_secs(cap)), "{text}");
-    }
     let bad = [
         Policy { multiplier: f64::NAN, ..Policy::default() },
         Policy { multiplier: 0.5, ..Policy::default() },

@@ -2,6 +2,7 @@
 
 use super::Redactor;
 use crate::core::event::Body;
+use crate::core::pattern::Patterns;
 use crate::core::process::{Evidence, Foreign, Leftover, ProcessRow};
 
 /// Hides secrets in command lines, names, notes and output. File names stay: they are the plan's own.
@@ -11,6 +12,10 @@ pub fn body(mut body: Body, redactor: &Redactor) -> Body {
             started.command = redactor.command(&started.command);
             lines(&mut started.warnings, redactor);
             lines(&mut started.recovered, redactor);
+            // A pattern that is changed names another program: it goes whole. The obituary beside the ledger has it all the same.
+            let patterns: Vec<String> = std::mem::take(&mut started.allow_leftover).into();
+            let shown = patterns.into_iter().filter(|pattern| redactor.text(pattern) == *pattern);
+            started.allow_leftover = Patterns::new(shown).unwrap_or_default();
         }
         Body::CapExpired(expired) => evidence(&mut expired.evidence, redactor),
         Body::LeftoverFound(found) => leftovers(&mut found.leftovers, redactor),

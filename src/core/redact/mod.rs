@@ -79,13 +79,18 @@ impl Redactor {
         redactor
     }
 
-    /// Adds a value at run time, from an `::add-mask::` line. Whether anything changed: streams then need `RedactStream::adopt`.
-    pub fn add(&mut self, value: &[u8]) -> bool {
-        let changed = self.take(value);
+    /// Adds values at run time, from `::add-mask::` lines: together, because each time costs new tables. Streams then need
+    /// `RedactStream::adopt`. The answer is what could not be hidden and was not known before.
+    pub fn add<V: AsRef<[u8]>>(&mut self, values: impl IntoIterator<Item = V>) -> Vec<Refused> {
+        let known = self.refused.clone();
+        let mut changed = false;
+        for value in values {
+            changed |= self.take(value.as_ref());
+        }
         if changed {
             self.rebuild();
         }
-        changed
+        self.refused.iter().filter(|refused| !known.contains(refused)).copied().collect()
     }
 
     /// What could not be hidden, for a warning. Sizes only: a value never appears in a message.

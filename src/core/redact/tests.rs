@@ -159,8 +159,10 @@ fn a_value_added_while_its_beginning_is_held() {
     let mut out = Vec::new();
     stream.push(b"x abcde", &mut out);
     assert_eq!((out.as_slice(), stream.held()), (b"x ".as_slice(), 5));
-    assert!(redactor.add(b"cdexyz"));
-    assert!(!redactor.add(b"cdexyz"));
+    assert_eq!(redactor.add([b"cdexyz"]), []);
+    let refused = redactor.add([&b"abc"[..], b"cdexyz", b"xy"]);
+    assert_eq!(refused, [Refused::TooShort(3), Refused::TooShort(2)]);
+    assert_eq!(redactor.add([&b"abc"[..]]), [], "it is said once");
     stream.adopt(&redactor);
     stream.push(b"xyz!", &mut out);
     stream.finish(&mut out);

@@ -28,6 +28,7 @@ pub struct ChildWatch {
     usage: Usage,
     /// The number of the leader until it has been waited for.
     waiting_for: Option<i32>,
+    /// As the leader started: an owner waits through the whole file before its own, whose deaths are not its leader's.
     oom_kills_before: Option<u64>,
     next_note_ms: u64,
 }
@@ -45,13 +46,14 @@ impl ChildWatch {
             signals: child_signals()?,
             usage: Usage::default(),
             waiting_for: None,
-            oom_kills_before: process::host_oom_kills(),
+            oom_kills_before: None,
             next_note_ms: u64::MAX,
         })
     }
 
     pub fn leader_started(&mut self, _: &mut OurTree, leader: ProcessId) {
         self.waiting_for = Some(leader.pid);
+        self.oom_kills_before = process::host_oom_kills();
         self.next_note_ms = clock::now().mono_ms + NOTE_EVERY_MS;
     }
 
@@ -84,7 +86,7 @@ impl ChildWatch {
     pub fn killed_for_memory(&self, tree: &OurTree, exit: Exit, signalled: bool) -> bool {
         let in_leaf = tree.leaf.as_ref().and_then(Leaf::oom_kills).is_some_and(|kills| kills > 0);
         let looks_killed = !signalled && matches!(exit, Exit::Signal(9) | Exit::Code(137));
-        in_leaf || (looks_killed && process::host_oom_kills() > self.oom_kills_before)
+        in_leaf || (looks_killed && process::host_oom_kills().zip(self.oom_kills_before).is_some_and(|(now, before)| now > before))
     }
 
     pub fn used(&self, tree: &OurTree) -> TreeUse {

@@ -122,7 +122,8 @@ pub struct Owner {
     terminal: Option<Writer>,
     keyboard: Option<Keyboard>,
     settings: OwnerSettings,
-    containment: String,
+    /// Known once the owner is at work; empty where nothing holds the tree.
+    containment: Option<String>,
     leaf: Option<PathBuf>,
     leader: Option<ProcessId>,
     swept: bool,
@@ -158,7 +159,7 @@ impl Owner {
             terminal,
             keyboard: None,
             settings: settings.clone(),
-            containment: String::new(),
+            containment: None,
             leaf: None,
             leader: None,
             swept: false,
@@ -177,7 +178,7 @@ impl Owner {
 
     /// The mechanisms in force, such as `cgroup+subreaper`. Empty until the file has started.
     pub fn containment(&self) -> &str {
-        &self.containment
+        self.containment.as_deref().unwrap_or_default()
     }
 
     /// Whether it has ended before it was asked for anything: somebody killed it. It owns nothing then.
@@ -187,14 +188,14 @@ impl Owner {
 
     /// Waits until the owner is at work and says what holds its tree. Empty where it was lost before.
     pub async fn ready(&mut self) -> &str {
-        while self.containment.is_empty() && !self.link.is_closed() {
+        while self.containment.is_none() && !self.link.is_closed() {
             match self.link.take_reply() {
                 // Before a start the owner says nothing but what it is.
                 Some(reply) => drop(self.translate(reply)),
                 None => self.link.exchange().await,
             }
         }
-        &self.containment
+        self.containment()
     }
 
     /// Starts the file's program. The answer is `Report::Started` or `Report::SpawnFailed`.
@@ -306,15 +307,15 @@ impl Owner {
                 for note in notes {
                     tracing::debug!(note, "no cgroup for this file");
                 }
-                self.containment = containment;
+                self.containment = Some(containment);
                 self.leaf = leaf;
                 None
             }
             Reply::Started { id, containment } => {
                 self.answer_by = None;
                 self.leader = Some(id);
-                self.containment = containment;
-                Some(Report::Started { id, containment: self.containment.clone() })
+                self.containment = Some(containment.clone());
+                Some(Report::Started { id, containment })
             }
             Reply::SpawnFailed { errno, text } => {
                 self.answer_by = None;

@@ -46,9 +46,11 @@ impl Link {
 
     fn take_commands(&mut self) {
         while let Some(line) = self.take_line() {
-            // ledger is this very program, so a line that cannot be read is a torn one: ledger died while it wrote.
-            if let Ok(command) = serde_json::from_slice(&line) {
-                self.pending.push_back(command);
+            // ledger is this very program, so a whole line that cannot be read is a defect. To pass over it would leave ledger waiting for
+            // an answer; to hang up ends the tree here, and ledger finds its owner lost.
+            match serde_json::from_slice(&line) {
+                Ok(command) => self.pending.push_back(command),
+                Err(_) => self.closed = true,
             }
         }
     }
@@ -88,5 +90,21 @@ impl Link {
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_line_that_cannot_be_read_ends_the_talk_and_a_torn_one_waits() {
+        let (stream, _other) = UnixStream::pair().expect("a pair");
+        let mut link = Link { stream, unread: b"\"pause\"\n{\"sweep\":{\"grace".to_vec(), pending: VecDeque::new(), closed: false };
+        link.take_commands();
+        assert!(matches!(link.pending.pop_front(), Some(Command::Pause)) && !link.closed);
+        link.unread.extend_from_slice(b"\":1e300}}\n");
+        link.take_commands();
+        assert!(link.pending.is_empty() && link.closed);
     }
 }

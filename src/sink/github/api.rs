@@ -12,7 +12,7 @@ use crate::core::moment::Secs;
 
 use super::super::Variables;
 use super::super::error::{SinkError, Trouble, bounded};
-use super::super::http::{self, Redirects, ServiceClock};
+use super::super::http::{self, Redirects, Retries, ServiceClock};
 
 pub const URL: &str = "github:";
 const DEFAULT_API: &str = "https://api.github.com";
@@ -77,6 +77,7 @@ pub struct Api {
     bearer: HeaderValue,
     pub clock: ServiceClock,
     rate: Mutex<Option<(u64, Instant)>>,
+    retries: Retries,
     variables: Variables,
 }
 
@@ -121,8 +122,14 @@ impl Api {
             bearer,
             clock: ServiceClock::default(),
             rate: Mutex::default(),
+            retries: Retries::default(),
             variables: variables.clone(),
         })
+    }
+
+    /// One that repeats what it could not read.
+    pub fn for_a_reader(self) -> Self {
+        Self { retries: Retries::of_a_reader(), ..self }
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, SinkError> {
@@ -134,7 +141,7 @@ impl Api {
     }
 
     pub async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Answer, SinkError> {
-        self.send(Method::GET, path, query, None).await
+        self.retries.ask(|| self.send(Method::GET, path, query, None)).await
     }
 
     /// Every page of a listing. `key` names the list in its envelope; a bare array has none.

@@ -30,7 +30,7 @@ impl GithubSource {
         let place = Place::of(url, variables)?;
         let sha = place.sha.clone().or_else(|| variables.get("GITHUB_SHA").map(str::to_owned));
         let sha = sha.ok_or_else(|| api::refused("no commit: set GITHUB_SHA, --sha or github:?sha="))?;
-        Ok(Self { api: Api::new(&place, variables)?, sha, run: variables.get("GITHUB_RUN_ID").map(str::to_owned) })
+        Ok(Self { api: Api::new(&place, variables)?.for_a_reader(), sha, run: variables.get("GITHUB_RUN_ID").map(str::to_owned) })
     }
 
     fn found(&self, run: &Value, narrow: &Narrow, now: Wall) -> Option<FoundLeg> {
@@ -168,7 +168,7 @@ pub async fn service_jobs(variables: &Variables, run: &RunId) -> Result<Option<V
     if place.repository.is_none() || variables.first(&api::TOKENS).is_none() {
         return Ok(None);
     }
-    let api = Api::new(&place, variables)?;
+    let api = Api::new(&place, variables)?.for_a_reader();
     let listed = api.pages(&format!("actions/runs/{run}/jobs"), &[("filter", "all")], Some("jobs")).await?;
     let text = Value::Array(listed).to_string();
     let mut jobs = parse_listing(text.as_bytes()).map_err(|error| SinkError::retryable(URL, error.to_string()))?.jobs;

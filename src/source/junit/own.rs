@@ -82,7 +82,7 @@ impl OwnLeg {
         row.why = id("why");
         row.stopped_by = properties.word("stopped_by");
         row.scope = properties.word::<Scope>("scope");
-        row.epoch = text("epoch").map(Epoch::new);
+        row.epoch = text("epoch").and_then(|epoch| Epoch::parse(epoch).ok());
         row.files_planned = properties.number("files_planned");
         row.files_reported = properties.number("files_reported").unwrap_or(0);
         row.files_failed = properties.number("files_failed").unwrap_or(0);

@@ -94,7 +94,7 @@ async fn another_epoch_of_the_same_leg_and_another_attempt_have_check_runs_of_th
     let fake = FakeGithub::start().await;
     let first = context(&fake.variables());
     let mut second = first.clone();
-    second.epoch = Epoch::from("01990000-0000-7000-8000-000000000002");
+    second.epoch = Epoch::parse("01990000-0000-7000-8000-000000000002").unwrap();
     let mut third = second.clone();
     third.leg.attempt = "2".into();
     for context in [&first, &second, &third, &first] {

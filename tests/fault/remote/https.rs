@@ -58,7 +58,7 @@ async fn a_lost_answer_is_no_lost_event_and_another_writer_is_fenced() {
     other.events[0].line = "{\"seq\":4,\"kind\":\"other\"}".into();
     assert_eq!(sink.send(&other).await.unwrap_err().trouble, Trouble::Fenced);
     let mut second = made.clone();
-    second.epoch = Epoch::from("another");
+    second.epoch = Epoch::parse("another").unwrap();
     let mut beside = sink::open(&collector.url(), &second).unwrap();
     assert_eq!(beside.position().await.unwrap(), Seq(0));
     beside.send(&batch(&second, 1..=1)).await.unwrap();

@@ -34,7 +34,7 @@ pub fn leg_id() -> LegId {
 }
 
 pub fn context(variables: &Variables) -> SinkContext {
-    let mut context = SinkContext::new(leg_id(), Epoch::from("01990000-0000-7000-8000-000000000001"));
+    let mut context = SinkContext::new(leg_id(), Epoch::parse("01990000-0000-7000-8000-000000000001").unwrap());
     context.sha = Some("abc".into());
     context.variables = variables.clone();
     context

@@ -99,7 +99,7 @@ pub async fn a_store_keeps_a_leg(scheme: &str, variables: &Variables) {
     assert_eq!(second.send(&foreign).await.unwrap_err().trouble, Trouble::Fenced);
     first.send(&batch(&made, 4..=9)).await.unwrap();
     let mut other = made.clone();
-    other.epoch = Epoch::from("another");
+    other.epoch = Epoch::parse("another").unwrap();
     let mut beside = sink::open(&url, &other).unwrap();
     assert_eq!(beside.position().await.unwrap(), Seq(0));
     beside.send(&batch(&other, 1..=1)).await.unwrap();

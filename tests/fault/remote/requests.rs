@@ -64,7 +64,7 @@ async fn leg(fake: &FakeGithub, number: u32, legs: u32, speed: u64) {
     let mut made = context(&fake.variables());
     made.legs = legs;
     made.leg.target = format!("t{number}").as_str().into();
-    made.epoch = Epoch::from(format!("e{number}").as_str());
+    made.epoch = Epoch::parse(format!("e{number}")).unwrap();
     let inner = sink::open("github:", &made).unwrap();
     let drawn = made.clone();
     let render = Arc::new(move |_, budget: usize| marker(&drawn, 1, false).render(budget));

@@ -194,7 +194,11 @@ impl Link {
             let line = std::mem::replace(&mut self.unread, rest);
             match serde_json::from_slice(&line) {
                 Ok(reply) => return Some(reply),
-                Err(error) => tracing::warn!(%error, "a line of the owner could not be read"),
+                Err(error) => {
+                    // Whoever waits for that answer waits no longer: the owner counts as lost, and its tree is swept without it.
+                    tracing::warn!(%error, "a line of the owner could not be read");
+                    self.closed = true;
+                }
             }
         }
     }
