@@ -10,7 +10,8 @@
 //! report    legs to text
 //! ```
 //!
-//! `host`, `store`, `sink` and `report` know `core` and never one another; `run`, `source` and `cli` put them together.
+//! `host`, `store`, `sink` and `report` know `core` and never one another; `run`, `source` and `cli` put them together. `settings` knows
+//! `core` and hands on what configures the sinks.
 
 // They panic where nobody reads: `cli::print` and `say!` do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]

@@ -177,8 +177,7 @@ pub fn warn(warnings: &[String]) {
 
 /// Reads a file that somebody else made. More than `most` bytes are refused before they are read.
 pub fn read_bounded(path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
-    let mut bytes =
-        bounded::read(path, most as u64).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let mut bytes = bounded::read(path, most as u64).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
     }

@@ -9,12 +9,11 @@ use super::{Failure, World, print};
 use crate::core::ids::{Token, base_name};
 use crate::core::moment::Secs;
 use crate::core::outcome::Cleanup;
-use crate::core::pattern::Patterns;
 use crate::core::process::Swept;
 use crate::core::stop::StopOrder;
 use crate::host::owner::{Owner, OwnerSettings, Report};
 use crate::host::sampler::Sampler;
-use crate::host::table::{ProcessTable, SharedTable};
+use crate::host::table::SharedTable;
 use crate::host::{clock, identity, shell, signals};
 use crate::store::LedgerFolder;
 
@@ -76,11 +75,14 @@ async fn reaping() -> Finding {
             let found = swept.leftovers.len();
             let proved = swept.cleanup == Cleanup::Clean && found == 1;
             let health = if proved { Health::Good } else { Health::Bad };
+            let sweep = match swept.cleanup {
+                Cleanup::Clean => "clean",
+                Cleanup::Dirty => "dirty",
+                Cleanup::Unknown => "proves nothing",
+            };
             let notes = if swept.notes.is_empty() { String::new() } else { format!(" ({})", swept.notes.join("; ")) };
-            let text = format!(
-                "{containment}; a daemonised probe was started: {found} found, sweep {:?} in {}{notes}",
-                swept.cleanup, swept.took
-            );
+            let text =
+                format!("{containment}; a daemonised probe was started: {found} found, sweep {sweep}, in {}{notes}", swept.took);
             Finding { what, health, text }
         }
     }
@@ -109,9 +111,7 @@ async fn probe() -> Result<(String, Swept), String> {
 }
 
 fn sampling() -> Finding {
-    let patterns = Patterns::new(["qemu-system-*"]).unwrap_or_default();
-    let table = SharedTable::new(ProcessTable::new(patterns));
-    let mut sampler = Sampler::new(table, vec![("work".to_owned(), PathBuf::from("."))]);
+    let mut sampler = Sampler::new(SharedTable::default(), vec![("work".to_owned(), PathBuf::from("."))]);
     let sample = sampler.sample(clock::now());
     let missing: Vec<String> = sample.missing.iter().map(|(field, reason)| format!("{field}: {reason}")).collect();
     let memory = sample.mem_available_mib.map_or("memory unknown".to_owned(), |free| format!("{free} MiB available"));

@@ -23,11 +23,39 @@ pub struct VerifyArgs {
     json: bool,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Word {
+    Whole,
+    OpenEnd,
+    Broken,
+    Unreadable,
+}
+
+impl Word {
+    fn as_str(self) -> &'static str {
+        match self {
+            Word::Whole => "whole",
+            Word::OpenEnd => "open-end",
+            Word::Broken => "broken",
+            Word::Unreadable => "unreadable",
+        }
+    }
+
+    fn exit_code(self) -> i32 {
+        match self {
+            Word::Whole | Word::OpenEnd => 0,
+            Word::Broken => 1,
+            Word::Unreadable => 2,
+        }
+    }
+}
+
 /// One epoch of one leg.
 #[derive(Debug, Serialize)]
 struct Checked {
     source: String,
-    verdict: &'static str,
+    verdict: Word,
     last_seq: u64,
     why: Option<String>,
     notes: Vec<String>,
@@ -45,19 +73,17 @@ pub fn run(args: &VerifyArgs, world: &World) -> Result<i32, Failure> {
     } else {
         for one in &checked {
             let why = one.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-            print(&format!("{}: {}, {} events{why}\n", one.source, one.verdict, one.last_seq))?;
+            print(&format!(
+                "{}: {}, {} events{why}
+",
+                one.source,
+                one.verdict.as_str(),
+                one.last_seq
+            ))?;
             one.notes.iter().for_each(|note| say!("ledger: note: {}: {note}", one.source));
         }
     }
-    Ok(checked.iter().map(|one| exit_code(one.verdict)).max().unwrap_or(0))
-}
-
-fn exit_code(verdict: &str) -> i32 {
-    match verdict {
-        "whole" | "open-end" => 0,
-        "broken" => 1,
-        _ => 2,
-    }
+    Ok(checked.iter().map(|one| one.verdict.exit_code()).max().unwrap_or(0))
 }
 
 fn check_path(path: &Path) -> Result<Vec<Checked>, Failure> {
@@ -76,10 +102,10 @@ fn check_database(path: &Path) -> Checked {
     }
     let verified = verify(path, None);
     let (verdict, why) = match verified.verdict {
-        Verdict::Whole => ("whole", None),
-        Verdict::OpenEnd => ("open-end", None),
-        Verdict::Broken { after, why } => ("broken", Some(format!("{why}; events up to {after} can be trusted"))),
-        Verdict::Unreadable { why } => ("unreadable", Some(why)),
+        Verdict::Whole => (Word::Whole, None),
+        Verdict::OpenEnd => (Word::OpenEnd, None),
+        Verdict::Broken { after, why } => (Word::Broken, Some(format!("{why}; events up to {after} can be trusted"))),
+        Verdict::Unreadable { why } => (Word::Unreadable, Some(why)),
     };
     Checked { source: path.display().to_string(), verdict, last_seq: verified.head.seq.0, why, notes: verified.notes }
 }
@@ -91,10 +117,10 @@ fn check_archive(path: &Path) -> Checked {
         Ok(verified) => {
             let broken = !verified.differing.is_empty();
             let why = broken.then(|| format!("{} of {} epochs differ", verified.differing.len(), verified.epochs));
-            let verdict = if broken { "broken" } else { "whole" };
+            let verdict = if broken { Word::Broken } else { Word::Whole };
             Checked { source, verdict, last_seq: verified.events, why, notes: verified.differing }
         }
-        Err(error) => Checked { source, verdict: "unreadable", last_seq: 0, why: Some(error.to_string()), notes: Vec::new() },
+        Err(error) => Checked { source, verdict: Word::Unreadable, last_seq: 0, why: Some(error.to_string()), notes: Vec::new() },
     }
 }
 
@@ -104,10 +130,10 @@ fn check_sink(url: &str, world: &World) -> Result<Vec<Checked>, Failure> {
     let epochs = runtime.block_on(sink::verify(url, &narrow, clock::now().wall)).map_err(Failure::usage)?;
     let checked = |epoch: sink::SinkVerified| {
         let verdict = match (&epoch.unreadable, &epoch.broken, epoch.ended) {
-            (Some(_), ..) => "unreadable",
-            (None, Some(_), _) => "broken",
-            (None, None, true) => "whole",
-            (None, None, false) => "open-end",
+            (Some(_), ..) => Word::Unreadable,
+            (None, Some(_), _) => Word::Broken,
+            (None, None, true) => Word::Whole,
+            (None, None, false) => Word::OpenEnd,
         };
         let why = epoch.unreadable.or(epoch.broken);
         Checked { source: epoch.place, verdict, last_seq: epoch.last.0, why, notes: epoch.notes }

@@ -70,6 +70,9 @@ pub enum Body {
     RunFinished(RunFinished),
 }
 
+/// The kind of the last event of an epoch, which is known by it also where the rest of the line is a newer ledger's.
+pub const RUN_FINISHED: &str = "run-finished";
+
 impl Body {
     pub fn kind(&self) -> &'static str {
         match self {
@@ -89,7 +92,7 @@ impl Body {
             Body::SlotQuarantined(_) => "slot-quarantined",
             Body::Cancelled(_) => "cancelled",
             Body::LoopFinished(_) => "loop-finished",
-            Body::RunFinished(_) => "run-finished",
+            Body::RunFinished(_) => RUN_FINISHED,
         }
     }
 
@@ -318,6 +321,16 @@ pub enum SuspendedWhy {
     Stopped,
     /// The wall clock stepped; nothing else stood still.
     ClockStep,
+}
+
+impl SuspendedWhy {
+    pub fn words(self) -> &'static str {
+        match self {
+            SuspendedWhy::Sleep => "the machine slept",
+            SuspendedWhy::Stopped => "stopped and continued",
+            SuspendedWhy::ClockStep => "the wall clock stepped",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -187,7 +187,7 @@ impl Leg {
                 self.sampled(&beat.sample);
             }
             Body::Suspended(gap) => {
-                let text = format!("{:?}: {} ({} ms of wall-clock step)", gap.why, gap.gap_s, gap.wall_step_ms);
+                let text = format!("{}: {} ({} ms of wall-clock step)", gap.why.words(), gap.gap_s, gap.wall_step_ms);
                 self.note(ts, "suspended", text);
             }
             Body::SinkDegraded(sink) => {

@@ -252,10 +252,15 @@ pub struct LegId {
 impl LegId {
     /// `platform|target` or `platform|target|i/n`: the leg's key inside its run.
     pub fn key(&self) -> String {
-        match self.shard {
-            None => format!("{}|{}", self.platform, self.target),
-            Some(shard) => format!("{}|{}|{shard}", self.platform, self.target),
-        }
+        leg_key(&self.platform, &self.target, self.shard)
+    }
+}
+
+/// The key of a leg whose run nobody has named yet.
+pub fn leg_key(platform: &Platform, target: &Target, shard: Option<Shard>) -> String {
+    match shard {
+        None => format!("{platform}|{target}"),
+        Some(shard) => format!("{platform}|{target}|{shard}"),
     }
 }
 

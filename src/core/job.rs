@@ -1,5 +1,7 @@
 //! A job as the CI service lists it: the listing's shapes, and which job is a leg's. Nothing is guessed: a name fits or it does not.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::ids::LegId;
@@ -134,9 +136,10 @@ pub fn parse_listing(bytes: &[u8]) -> Result<Listing, JobsError> {
         return Err(JobsError::TooLarge);
     }
     let mut listing = Listing::default();
+    let mut places = HashMap::new();
     for page in serde_json::Deserializer::from_slice(bytes).into_iter::<Value>() {
         let page = page.map_err(|error| JobsError::Shape(error.to_string().chars().take(200).collect()))?;
-        listing.page(&page);
+        listing.page(&page, &mut places);
     }
     if listing.jobs.is_empty() && (listing.skipped > 0 || bytes.trim_ascii().is_empty()) {
         return Err(JobsError::Shape("no job is in it".to_owned()));
@@ -145,24 +148,28 @@ pub fn parse_listing(bytes: &[u8]) -> Result<Listing, JobsError> {
 }
 
 impl Listing {
-    fn page(&mut self, page: &Value) {
+    /// `places` says where the job of a number stands.
+    fn page(&mut self, page: &Value, places: &mut HashMap<u64, usize>) {
         match (page.as_array(), page.get("jobs").and_then(Value::as_array)) {
             (Some(list), _) => list.iter().for_each(|entry| match entry.get("jobs") {
-                Some(_) => self.page(entry),
-                None => self.entry(entry),
+                Some(_) => self.page(entry, places),
+                None => self.entry(entry, places),
             }),
-            (None, Some(list)) => list.iter().for_each(|entry| self.entry(entry)),
-            (None, None) => self.entry(page),
+            (None, Some(list)) => list.iter().for_each(|entry| self.entry(entry, places)),
+            (None, None) => self.entry(page, places),
         }
     }
 
-    fn entry(&mut self, entry: &Value) {
+    fn entry(&mut self, entry: &Value, places: &mut HashMap<u64, usize>) {
         let Some(job) = Job::from_value(entry) else {
             self.skipped += 1;
             return;
         };
-        match self.jobs.iter_mut().find(|known| job.id.is_some() && known.id == job.id) {
-            Some(known) => *known = job,
+        match job.id.and_then(|id| places.insert(id, self.jobs.len()).map(|known| (id, known))) {
+            Some((id, known)) => {
+                places.insert(id, known);
+                self.jobs[known] = job;
+            }
             None => self.jobs.push(job),
         }
     }

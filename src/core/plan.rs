@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::{FilePath, Platform, Shard, Target};
+use super::ids::{FilePath, Platform, Shard, Target, leg_key};
 use super::moment::Secs;
 
 /// A service starts at most 256 jobs of one matrix; ten times as many fit.
@@ -44,10 +44,7 @@ pub enum PlanFileError {
 impl PlannedLeg {
     /// The leg's key inside its run.
     pub fn key(&self) -> String {
-        match self.shard {
-            None => format!("{}|{}", self.id, self.target),
-            Some(shard) => format!("{}|{}|{shard}", self.id, self.target),
-        }
+        leg_key(&self.id, &self.target, self.shard)
     }
 
     /// The name of the leg's job, out of a template such as `Integration ({label} · {target})`.

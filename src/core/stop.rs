@@ -19,6 +19,8 @@ use super::process::{Fate, OursBy, ProcessId};
 pub const SETTLE: Secs = Secs::from_millis(100);
 /// The grace where the leader is already gone: nobody is left who could still be tidying up for the rest.
 pub const ORPHAN_GRACE: Secs = Secs::from_secs(1);
+/// A cancelled leg has seven seconds in all on a hosted runner; no grace of what is cancelled is longer.
+pub const CANCEL_GRACE: Secs = Secs::from_secs(3);
 /// How long KILL may be refused before the tree is called dirty, and how long uninterruptible sleep may last: on a machine that does
 /// nothing but fork, a dying process waits seconds for a lock.
 pub const REFUSED: Secs = Secs::from_secs(2);
@@ -55,7 +57,7 @@ impl StopOrder {
 
     /// On cancellation: at most 3 s of grace and 1.5 s of verification, so that the tree is dead within 5 s.
     pub fn cancel(grace: Secs) -> Self {
-        Self { manner: Manner::TermFirst, grace: grace.min(Secs::from_secs(3)), verify: Secs::from_millis(1500) }
+        Self { manner: Manner::TermFirst, grace: grace.min(CANCEL_GRACE), verify: Secs::from_millis(1500) }
     }
 
     /// No TERM and no grace.

@@ -8,16 +8,13 @@ use super::moment::{Moment, Secs};
 use super::outcome::{Cleanup, Outcome};
 use super::process::{Evidence, Exit, ProcessId, Swept, TreeUse};
 use super::sample::HostSample;
+use super::stop::{CANCEL_GRACE, ORPHAN_GRACE};
 use super::verdict::{self, End};
 
 /// Evidence is taken at this share of the cap, in percent, while the file may still be saved.
 const EARLY_EVIDENCE_PCT: u64 = 80;
-/// A cancelled leg has seven seconds in all on a hosted runner; no grace of a cancelled file is longer.
-const CANCEL_GRACE: Secs = Secs::from_secs(3);
 /// Evidence that has not come by then is not waited for.
 const EVIDENCE_BOUND: Secs = Secs::from_secs(2);
-/// What is left of a file whose leader has ended gets no more than this before KILL.
-const ORPHAN_GRACE: Secs = Secs::from_secs(1);
 
 /// What the file may do and what is to be reported of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -322,7 +319,7 @@ impl Watch {
     fn cancel(&mut self, effects: &mut Vec<Effect>) {
         if matches!(self.phase, Phase::Spawning | Phase::Running | Phase::LastLook { .. }) {
             self.end.cancelled = true;
-            let grace = if self.bounds.grace < CANCEL_GRACE { self.bounds.grace } else { CANCEL_GRACE };
+            let grace = self.bounds.grace.min(CANCEL_GRACE);
             if self.paused_since.is_some() {
                 effects.push(Effect::ResumeTree);
             }

@@ -1,6 +1,5 @@
 //! The one plain line per boundary, where there is no terminal, and the estimate of what is left.
 
-use crate::core::event::PlannedFile;
 use crate::core::moment::Secs;
 use crate::core::outcome::{Cleanup, Outcome};
 use crate::core::sample::HostSample;
@@ -24,11 +23,11 @@ pub enum Eta {
 
 impl Eta {
     /// `spent` is what the running file has used already, `None` between files; it is the first of `left` then.
-    pub fn of<'a>(left: impl IntoIterator<Item = &'a PlannedFile>, spent: Option<Secs>) -> Self {
+    pub fn of(left: impl IntoIterator<Item = Option<Secs>>, spent: Option<Secs>) -> Self {
         let (mut known, mut sum, mut unknown) = (0_u32, Secs::ZERO, 0_u32);
-        for (at, file) in left.into_iter().enumerate() {
+        for (at, expected) in left.into_iter().enumerate() {
             let used = spent.filter(|_| at == 0).unwrap_or(Secs::ZERO);
-            match file.expect_s {
+            match expected {
                 Some(expect) => {
                     known += 1;
                     sum = sum.saturating_add(expect.saturating_sub(used));
@@ -122,22 +121,10 @@ pub fn host(sample: Option<&HostSample>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn planned(expect: &[Option<u64>]) -> Vec<PlannedFile> {
-        let file = |expect: &Option<u64>| PlannedFile {
-            index: 1,
-            file: "f".to_owned(),
-            file_b64: None,
-            cap_s: None,
-            cap_basis: None,
-            expect_s: expect.map(Secs::from_secs),
-        };
-        expect.iter().map(file).collect()
-    }
-
     #[test]
     fn estimates() {
         let check = |left: &[Option<u64>], spent: Option<u64>, expect: &str| {
-            assert_eq!(Eta::of(&planned(left), spent.map(Secs::from_secs)).words(), expect);
+            assert_eq!(Eta::of(left.iter().map(|expect| expect.map(Secs::from_secs)), spent.map(Secs::from_secs)).words(), expect);
         };
         check(&[], None, "the last file");
         check(&[Some(30), Some(60)], None, "about 1m30s left");

@@ -1,6 +1,5 @@
 //! `ledger watch`: the legs that are alive, drawn again and again on a terminal, or a line for each change elsewhere.
 
-use crate::core::event::PlannedFile;
 use crate::core::moment::{Secs, Wall};
 use crate::core::row::{FileRow, LegRow, Summary};
 use crate::report::escape;
@@ -103,16 +102,8 @@ fn eta(summary: &Summary, leg: &LegRow, current: &FileRow, elapsed: Secs) -> Eta
         return Eta::Open;
     }
     let left = leg.files.iter().filter(|file| !file.reported() && (file.round, file.index) != (current.round, current.index));
-    let expected = |file: &FileRow| PlannedFile {
-        index: file.index,
-        file: String::new(),
-        file_b64: None,
-        cap_s: None,
-        cap_basis: None,
-        expect_s: usual(summary, leg, &file.file),
-    };
-    let plan: Vec<PlannedFile> = std::iter::once(current).chain(left).map(expected).collect();
-    Eta::of(&plan, Some(elapsed))
+    let all = std::iter::once(current).chain(left);
+    Eta::of(all.map(|file| usual(summary, leg, &file.file)), Some(elapsed))
 }
 
 fn usual(summary: &Summary, leg: &LegRow, file: &str) -> Option<Secs> {

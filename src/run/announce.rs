@@ -143,7 +143,6 @@ pub async fn file_ended(session: &Session, planned: &Planned, record: &Body, sam
         session.console.say(warning(&text, session.settings.actions.is_some()));
     }
     let position = usize::try_from(planned.index).unwrap_or(usize::MAX);
-    let plan = session.plan.events();
     let line = progress::line(
         &Progress {
             nth: nth(session, finished.at.round, planned.index),
@@ -153,7 +152,7 @@ pub async fn file_ended(session: &Session, planned: &Planned, record: &Body, sam
             cleanup: Some(finished.cleanup),
             elapsed: row.duration_s,
             cap: row.cap_s,
-            eta: Eta::of(plan.get(position..).unwrap_or_default(), None),
+            eta: Eta::of(session.plan.expected_from(position), None),
             sample: Some(sample),
         },
         PLAIN,
@@ -178,7 +177,6 @@ fn in_repository(path: &FilePath, actions: &ActionsFiles) -> Option<String> {
 pub fn bar(session: &Session, watch: &Watch, now: Moment, last_line: Option<&str>) -> Bar {
     let at = watch.at();
     let position = usize::try_from(at.index).unwrap_or(1).saturating_sub(1);
-    let plan = session.plan.events();
     let elapsed = watch.elapsed(now);
     let last = last_line.and_then(|text| text.lines().next_back()).unwrap_or_default();
     Bar {
@@ -187,7 +185,7 @@ pub fn bar(session: &Session, watch: &Watch, now: Moment, last_line: Option<&str
         file: at.file.clone(),
         elapsed,
         cap: watch.cap(),
-        eta: Eta::of(plan.get(position..).unwrap_or_default(), Some(elapsed)),
+        eta: Eta::of(session.plan.expected_from(position), Some(elapsed)),
         host: progress::host(Some(&session.last_sample)),
         last: last.to_owned(),
         style: Style { width: terminal::width().unwrap_or(session.style.width), ..session.style },

@@ -50,7 +50,7 @@ pub async fn run(session: &mut Session, mut owner: Owner, bounds: Bounds, spec: 
     loop {
         let input = match queue.pop_front() {
             Some(input) => input,
-            None => next_input(session, &mut owner, &mut watch, &mut pending).await,
+            None => next_input(session, &mut owner, &watch, &mut pending).await,
         };
         let input = match input {
             Input::SpawnFailed { text } => {
@@ -64,6 +64,7 @@ pub async fn run(session: &mut Session, mut owner: Owner, bounds: Bounds, spec: 
         };
         let now = clock::now();
         session.observe(now).await;
+        let stops = input == Input::Paused;
         for effect in watch.step(now, input) {
             match effect {
                 Effect::TakeEvidence => owner.evidence(),
@@ -94,6 +95,10 @@ pub async fn run(session: &mut Session, mut owner: Owner, bounds: Bounds, spec: 
                     return Ended { outcome, cleanup, record };
                 }
             }
+        }
+        if stops {
+            session.stop_until_continued().await;
+            queue.push_back(Input::Resumed);
         }
         session.show(&watch, now, pending.output.as_ref());
     }
@@ -157,7 +162,7 @@ fn attach(session: &Session, owner: &mut Owner, log: &std::path::Path) -> Output
 }
 
 /// Names what happened next; `Watch::step` decides what it means.
-async fn next_input(session: &mut Session, owner: &mut Owner, watch: &mut Watch, pending: &mut Pending) -> Input {
+async fn next_input(session: &mut Session, owner: &mut Owner, watch: &Watch, pending: &mut Pending) -> Input {
     loop {
         let now = clock::now();
         let until_beat = session.until_beat(now);
@@ -167,7 +172,7 @@ async fn next_input(session: &mut Session, owner: &mut Owner, watch: &mut Watch,
             biased;
             report = owner.next() => return told(report),
             signal = session.signals.next() => {
-                if let Some(input) = signalled(session, owner, watch, signal).await {
+                if let Some(input) = signalled(session, watch, signal).await {
                     return input;
                 }
             }
@@ -201,8 +206,8 @@ fn told(report: Report) -> Input {
     }
 }
 
-/// A first signal ends the leg politely, a second one at once; Ctrl-Z stops the tree before ledger stops itself.
-async fn signalled(session: &mut Session, owner: &mut Owner, watch: &mut Watch, signal: Signal) -> Option<Input> {
+/// A first signal ends the leg politely, a second one at once; Ctrl-Z stops the tree, and ledger itself after that.
+async fn signalled(session: &mut Session, watch: &Watch, signal: Signal) -> Option<Input> {
     match signal {
         Signal::End(signal) => Some(match session.state.signal {
             Some(_) => Input::KillNow,
@@ -211,15 +216,7 @@ async fn signalled(session: &mut Session, owner: &mut Owner, watch: &mut Watch, 
                 Input::Cancel
             }
         }),
-        Signal::Stop => {
-            for effect in watch.step(clock::now(), Input::Paused) {
-                if effect == Effect::PauseTree {
-                    owner.pause();
-                }
-            }
-            session.stop_until_continued().await;
-            Some(Input::Resumed)
-        }
+        Signal::Stop => Some(Input::Paused),
         Signal::Continue => None,
     }
 }

@@ -1,5 +1,6 @@
 //! From settings to what will run: the files of this leg in order, each with its cap. Asked before anything is written.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::RunError;
@@ -9,6 +10,7 @@ use crate::core::event::PlannedFile;
 use crate::core::fold::Leg;
 use crate::core::history::History;
 use crate::core::ids::{Epoch, FilePath, LegId, RunId};
+use crate::core::moment::Secs;
 use crate::core::outcome::Outcome;
 use crate::core::plan::share;
 use crate::core::redact::Redactor;
@@ -63,10 +65,8 @@ impl Plan {
         let mine: Vec<usize> = match settings.shard {
             None => (0..settings.files.len()).collect(),
             Some(shard) => {
-                let expect = |file: &FilePath| {
-                    let position = settings.files.iter().position(|other| other == file)?;
-                    choices.get(position)?.as_ref()?.expect
-                };
+                let known: HashMap<&FilePath, &Option<CapChoice>> = settings.files.iter().zip(&choices).collect();
+                let expect = |file: &FilePath| known.get(file)?.as_ref()?.expect;
                 share(&settings.files, expect, shard)
             }
         };
@@ -99,6 +99,11 @@ impl Plan {
     pub fn is_done(&self, index: u32, round: u32) -> bool {
         let carried = self.resumed.iter().flat_map(|resumed| &resumed.carried);
         carried.into_iter().any(|row| (row.index, row.round) == (index, round))
+    }
+
+    /// What each file of a round is expected to take, from this position on; `None` for one without history.
+    pub fn expected_from(&self, position: usize) -> impl Iterator<Item = Option<Secs>> {
+        self.files.iter().skip(position).map(|file| file.choice.as_ref()?.expect)
     }
 }
 

@@ -7,7 +7,7 @@ use super::followed::Followed;
 use super::{Evidence, Found, push};
 use crate::core::chain::Chain;
 use crate::core::classify::{Trace, Writer};
-use crate::core::event::HostInfo;
+use crate::core::event::{HostInfo, RUN_FINISHED};
 use crate::core::fold::Leg;
 use crate::core::history::PastLeg;
 use crate::core::ids::{FilePath, Seq};
@@ -130,7 +130,7 @@ pub fn unfinished(path: &Path) -> Result<Option<Unfinished>, StoreError> {
     let reader = Reader::open(path)?;
     let last = reader.last_seq()?;
     let newest = reader.lines_after(Seq(last.0.saturating_sub(1))).next().transpose()?;
-    if newest.is_none_or(|line| line.kind == "run-finished") {
+    if newest.is_none_or(|line| line.kind == RUN_FINISHED) {
         return Ok(None);
     }
     let alive = is_writer_alive(path);

@@ -13,9 +13,10 @@ use ci_ledger::host::deliver::{Delivery, Signal, deliver};
 use ci_ledger::host::identity::is_alive;
 use ci_ledger::host::owner::{Owner, OwnerSettings, SpawnSpec};
 use ci_ledger::host::reap::ReapScope;
-use ci_ledger::host::table::{ProcessTable, SharedTable};
+use ci_ledger::host::table::{Depth, ProcessTable, SharedTable};
 
-use super::driver::{gone, identify, read_pid, run_with, settings, sh, started, swept};
+use super::driver::{ENVIRONMENTS, gone, identify, read_pid, run_with, settings, sh, started, swept};
+use crate::support::until;
 
 /// Ended and waited for, however the test goes.
 struct Stranger(Child);
@@ -114,6 +115,32 @@ async fn a_daemon_that_is_meant_to_live_is_spared_with_its_workers() {
         }
         assert!(gone(daemon, Duration::from_secs(5)).await);
     }
+}
+
+/// Asked in the middle of a sleep that nothing interrupts, a process gives no answer; that is told, and not kept for one.
+#[tokio::test]
+async fn who_sleeps_when_it_is_asked_is_asked_again() {
+    let _asleep = ENVIRONMENTS.lock().await;
+    let folder = tempfile::tempdir().unwrap();
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/children/uninterruptible.py");
+    let token = uuid::Uuid::new_v4().simple().to_string();
+    let mut command = Command::new("python3");
+    command.arg(script).current_dir(folder.path()).env("LEDGER_TOKEN", &token);
+    let stranger = Stranger(command.spawn().unwrap());
+    let id = identify(i32::try_from(stranger.0.id()).unwrap());
+    let tell = |name: &str| std::fs::write(folder.path().join(name), "").unwrap();
+    // Everybody else has answered before it sleeps: it sleeps for no longer than it takes to ask it.
+    let table = SharedTable::default();
+    table.refresh(Depth::Usual).unwrap();
+    table.lock().carriers("no such token", id.start + 1);
+    tell("sleep");
+    until("it sleeps", || std::fs::read_to_string(format!("/proc/{}/stat", id.pid)).unwrap().contains(") D "));
+    let asleep = table.lock().carriers(&token, id.start);
+    tell("wake");
+    until("it is awake", || folder.path().join("awake").exists());
+    let awake = table.lock().carriers(&token, id.start);
+    assert!(asleep.asleep.contains(&id) && asleep.found.is_empty(), "{asleep:?}");
+    assert_eq!((&awake.found[..], awake.asleep.contains(&id)), (&[id][..], false), "{awake:?}");
 }
 
 #[test]

@@ -70,11 +70,20 @@ impl Draft {
 pub async fn take(subject: Subject) -> Evidence {
     let draft = Draft::default();
     let writing = draft.clone();
-    let look = tokio::task::spawn_blocking(move || system::look(&subject, &writing));
-    let why = match tokio::time::timeout(BOUND, look).await {
-        Ok(Ok(())) => return draft.take(),
-        Ok(Err(error)) => format!("the look broke off: {error}"),
-        Err(_) => "not everything could be read within 2 s".to_owned(),
+    let (done, told) = tokio::sync::oneshot::channel();
+    let look = move || {
+        system::look(&subject, &writing);
+        let _ = done.send(());
+    };
+    // Never one of the few threads that sweeps need: a look that is stuck in the kernel keeps its thread for as long as that lasts.
+    let begun = std::thread::Builder::new().name("ledger-evidence".to_owned()).spawn(look);
+    let why = match begun {
+        Err(error) => format!("the look could not begin: {error}"),
+        Ok(_) => match tokio::time::timeout(BOUND, told).await {
+            Ok(Ok(())) => return draft.take(),
+            Ok(Err(_)) => "the look broke off".to_owned(),
+            Err(_) => "not everything could be read within 2 s".to_owned(),
+        },
     };
     let mut evidence = draft.take();
     evidence.missing.push(why);

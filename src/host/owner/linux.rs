@@ -18,9 +18,6 @@ use crate::host::{clock, process};
 /// The kernel takes memory into account with a thousandth of all of it per point: with 100 points a child is taken before an owner and
 /// a ledger that hold a tenth of the machine less, which they never do.
 const OOM_RAISE: i32 = 100;
-/// A look at the tree while it runs costs at most a two-hundredth of the time.
-const NOTE_SHARE: u64 = 200;
-const NOTE_EVERY_MS: u64 = 1000;
 
 /// What is known of the children of this process.
 pub struct ChildWatch {
@@ -54,7 +51,7 @@ impl ChildWatch {
     pub fn leader_started(&mut self, _: &mut OurTree, leader: ProcessId) {
         self.waiting_for = Some(leader.pid);
         self.oom_kills_before = process::host_oom_kills();
-        self.next_note_ms = clock::now().mono_ms + NOTE_EVERY_MS;
+        self.next_note_ms = clock::now().mono_ms + super::NOTE_EVERY_MS;
     }
 
     /// Whether it has not been waited for yet.
@@ -100,14 +97,14 @@ impl ChildWatch {
         }
         // In a crowd a look takes minutes, and nobody else would hear ledger's next word; what holds the tree needs no notes.
         if tree.is_bound() && process::is_host_crowded() {
-            self.next_note_ms = before + NOTE_EVERY_MS;
+            self.next_note_ms = before + super::NOTE_EVERY_MS;
             return;
         }
         // The wait that came before this has taken in what had ended, and a child that ends meanwhile is a zombie to the look.
         let tally = tree.note(Children::Some);
         self.usage.saw(tally);
         let after = clock::now().mono_ms;
-        self.next_note_ms = after + NOTE_EVERY_MS.max((after - before) * NOTE_SHARE);
+        self.next_note_ms = super::next_note_ms(before, after);
     }
 
     pub fn next_note_ms(&self) -> u64 {

@@ -17,10 +17,8 @@ use crate::host::spawn::{Placement, spawn};
 use crate::host::tree::{Children, Mechanism, OurTree};
 use crate::host::{clock, darwin};
 
-/// A look at the tree while it runs costs at most a two-hundredth of the time, and one that a fork asked for a twentieth.
-const NOTE_SHARE: u64 = 200;
+/// A look that a fork asked for costs at most a twentieth of the time.
 const FORK_SHARE: u64 = 20;
-const NOTE_EVERY_MS: u64 = 1000;
 /// The end of a process is told before it can be waited for.
 const ALMOST_ENDED_MS: u64 = 1;
 
@@ -143,7 +141,7 @@ impl ChildWatch {
             self.follow(*pid, libc::NOTE_EXIT | libc::NOTE_FORK);
         }
         let after = clock::now().mono_ms;
-        self.next_note_ms = after + NOTE_EVERY_MS.max((after - before) * NOTE_SHARE);
+        self.next_note_ms = super::next_note_ms(before, after);
         // A look that took no whole millisecond counts as one.
         self.next_fork_note_ms = after + (after - before + 1) * FORK_SHARE;
         if !fresh.is_empty() {

@@ -21,10 +21,6 @@ use crate::host::spawn::{Spawned, spawn};
 use crate::host::sweep::{Answers, Tree, Woken, perform};
 use crate::host::tree::{Children, Mechanism, OurTree, Root, Tally};
 
-const NOTE_EVERY_MS: u64 = 1000;
-/// A look at the tree while it runs costs at most a two-hundredth of the time.
-const NOTE_SHARE: u64 = 200;
-
 /// What wakes an owner.
 #[derive(Debug)]
 pub enum News {
@@ -147,7 +143,7 @@ impl<'a> Owner<'a> {
         self.tree.leader = Some(id);
         self.tree.since = id.start;
         self.leader_runs = true;
-        self.next_note_ms = clock::now().mono_ms + NOTE_EVERY_MS;
+        self.next_note_ms = clock::now().mono_ms + super::NOTE_EVERY_MS;
         let news = self.news.clone();
         std::thread::Builder::new().name("ledger-leader".to_owned()).spawn(move || {
             let status = child.wait();
@@ -222,7 +218,7 @@ impl<'a> Owner<'a> {
         self.peak.processes = self.peak.processes.max(tally.processes);
         self.peak.rss_mib = self.peak.rss_mib.max(tally.rss_mib);
         let after = clock::now().mono_ms;
-        self.next_note_ms = after + NOTE_EVERY_MS.max((after - before) * NOTE_SHARE);
+        self.next_note_ms = super::next_note_ms(before, after);
     }
 
     /// Sleeps until then, or until there is news.

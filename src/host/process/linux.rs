@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::core::moment::Moment;
 use crate::core::process::ProcessId;
 use crate::core::stop::Activity;
+use crate::host::process::TokenRead;
 
 /// More runnable threads than this for each core are a crowd. A fork bomb whose forks fail sleeps in between, so it is not always many more.
 const CROWD_PER_CORE: usize = 8;
@@ -246,11 +247,14 @@ pub fn carries_token(pid: i32, token: &str) -> Result<bool, Unread> {
     Ok(bytes.split(|&byte| byte == 0).any(|entry| entry == wanted.as_bytes()))
 }
 
-/// The value of `LEDGER_TOKEN` a process was started with; `None` also where its environment cannot be read.
-pub fn token_of(pid: i32) -> Option<String> {
-    let bytes = environ(pid).ok()?;
-    let value = bytes.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(b"LEDGER_TOKEN="))?;
-    Some(String::from_utf8_lossy(value).into_owned())
+/// The value of `LEDGER_TOKEN` a process was started with.
+pub fn token_of(pid: i32) -> TokenRead {
+    if !wakes_soon(pid) {
+        return TokenRead::NotNow;
+    }
+    let Ok(bytes) = environ_of_awake(pid) else { return TokenRead::Denied };
+    let value = bytes.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(b"LEDGER_TOKEN="));
+    TokenRead::Carries(value.map(|value| String::from_utf8_lossy(value).into_owned()))
 }
 
 /// Resident memory, by the cheapest of the kernel's files.
@@ -262,17 +266,23 @@ pub fn rss_mib_of(pid: i32) -> Option<f64> {
 
 /// The environment the process was started with, at most 256 KiB of it. It is guarded like the command line.
 pub fn environ(pid: i32) -> Result<Vec<u8>, Unread> {
-    use std::io::Read as _;
-    // Most such sleeps are a page or a block on its way and over within milliseconds.
+    if wakes_soon(pid) { environ_of_awake(pid) } else { Err(Unread::Denied) }
+}
+
+/// Whether no thread of it is in uninterruptible sleep, or none is soon: most such sleeps are a page or a block on its way and over
+/// within milliseconds.
+fn wakes_soon(pid: i32) -> bool {
     for _ in 0..4 {
         if !any_thread_uninterruptible(pid) {
-            break;
+            return true;
         }
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
-    if any_thread_uninterruptible(pid) {
-        return Err(Unread::Denied);
-    }
+    !any_thread_uninterruptible(pid)
+}
+
+fn environ_of_awake(pid: i32) -> Result<Vec<u8>, Unread> {
+    use std::io::Read as _;
     let mut bytes = Vec::new();
     let file = std::fs::File::open(format!("/proc/{pid}/environ")).map_err(|error| unread(&error, pid))?;
     file.take(256 * 1024).read_to_end(&mut bytes).map_err(|error| unread(&error, pid))?;

@@ -8,6 +8,7 @@ use crate::core::moment::Moment;
 use crate::core::process::ProcessId;
 use crate::core::stop::Activity;
 use crate::host::darwin;
+use crate::host::process::TokenRead;
 
 /// One process, as far as it is used. The start is in microseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,12 +177,14 @@ pub fn carries_token(pid: i32, token: &str) -> Result<bool, Unread> {
     Ok(rest.split(|&byte| byte == 0).any(|entry| entry == wanted.as_bytes()))
 }
 
-/// The value of `LEDGER_TOKEN` a process was started with; `None` also where its environment cannot be read.
-pub fn token_of(pid: i32) -> Option<String> {
-    let bytes = darwin::arguments(pid).ok()?;
-    let rest = Arguments::parse(&bytes)?.environment?;
-    let value = rest.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(b"LEDGER_TOKEN="))?;
-    Some(String::from_utf8_lossy(value).into_owned())
+/// The value of `LEDGER_TOKEN` a process was started with. A program of Apple's own hides its environment for as long as it runs, which
+/// is an answer like another.
+pub fn token_of(pid: i32) -> TokenRead {
+    let Ok(bytes) = darwin::arguments(pid) else { return TokenRead::Denied };
+    let Some(arguments) = Arguments::parse(&bytes) else { return TokenRead::Denied };
+    let rest = arguments.environment.unwrap_or_default();
+    let value = rest.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(b"LEDGER_TOKEN="));
+    TokenRead::Carries(value.map(|value| String::from_utf8_lossy(value).into_owned()))
 }
 
 /// The call has one word, EINVAL, for a process that is gone, that is another user's, and that is being replaced by exec.

@@ -9,9 +9,13 @@ use crate::core::redact::shown_command;
 use crate::core::stop::{Reach, Role, Scan, Seen, StopOrder};
 use crate::host::deliver::{Signal, deliver_all};
 use crate::host::sweep::{Answers, Tree, Woken, perform};
-use crate::host::table::{Depth, Match, SharedTable};
+use crate::host::table::{Carriers, Depth, Match, SharedTable};
 use crate::host::tree::{LISTED, Mechanism, OurTree, Root};
 use crate::host::{adopted, clock, process};
+
+/// As long as scans of a tree may stay incomplete before nothing is proved.
+const ASLEEP_MS: u64 = 500;
+const ASK_AGAIN_MS: u64 = 20;
 
 /// Where to look, and what may be done.
 pub struct Strays {
@@ -52,10 +56,14 @@ fn end_carriers(swept: &mut Swept, order: StopOrder, strays: &Strays, hurry: &Hu
     if strays.disabled.contains(&Mechanism::Token) {
         return;
     }
-    let carriers = strays.table.lock().carriers(strays.token.as_str(), strays.since);
     let known =
         |id: &ProcessId| adopted::is_expected(*id) || swept.leftovers.iter().any(|left| left.pid == id.pid && left.fate.is_alive());
-    let fresh: Vec<ProcessId> = carriers.into_iter().filter(|id| !known(id) && process::is_alive(*id)).collect();
+    let carriers = carriers(strays, hurry, |id| !known(id) && process::is_alive(*id));
+    let (fresh, asleep) = (carriers.found, carriers.asleep.first());
+    if let Some(id) = asleep {
+        swept.cleanup = worse(swept.cleanup, Cleanup::Unknown);
+        swept.notes.push(format!("process {} sleeps and cannot be asked whether it is of this file", id.pid));
+    }
     if fresh.is_empty() {
         return;
     }
@@ -70,6 +78,21 @@ fn end_carriers(swept: &mut Swept, order: StopOrder, strays: &Strays, hurry: &Hu
     swept.escalated |= more.escalated;
     swept.leftovers.extend(more.leftovers);
     swept.notes.extend(more.notes);
+}
+
+/// Those that count. Whoever sleeps is asked again for a while: what keeps a process from answering for so long is no busy disk.
+fn carriers(strays: &Strays, hurry: &Hurry, counts: impl Fn(&ProcessId) -> bool) -> Carriers {
+    let until_ms = clock::now().mono_ms + ASLEEP_MS;
+    loop {
+        let mut carriers = strays.table.lock().carriers(strays.token.as_str(), strays.since);
+        carriers.found.retain(&counts);
+        carriers.asleep.retain(&counts);
+        let now_ms = clock::now().mono_ms;
+        let is_late = carriers.asleep.is_empty() || now_ms >= until_ms;
+        if is_late || pause_until(now_ms + ASK_AGAIN_MS, hurry) == Woken::KillNow {
+            return carriers;
+        }
+    }
 }
 
 /// What is named and neither ours nor spared by us.

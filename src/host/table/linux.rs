@@ -7,11 +7,10 @@ use std::collections::HashMap;
 use std::os::unix::fs::DirEntryExt as _;
 
 use super::program::{self, Program};
-use super::{Counts, Depth, Match, qemu_patterns};
+use super::{Carriers, Counts, Depth, Match, qemu_patterns};
 use crate::core::ids::base_name;
 use crate::core::moment::Moment;
 use crate::core::pattern::{Patterns, ProgramName};
-use crate::core::process::ProcessId;
 use crate::host::clock;
 use crate::host::process::{self, Unread};
 
@@ -99,9 +98,11 @@ impl ProcessTable {
     }
 
     /// Who was started at `since` or later with this LEDGER_TOKEN.
-    pub fn carriers(&mut self, token: &str, since: u64) -> Vec<ProcessId> {
+    pub fn carriers(&mut self, token: &str, since: u64) -> Carriers {
         let users = self.entries.values_mut().filter(|entry| !entry.is_kernel_thread).map(|entry| &mut entry.program);
-        program::carriers(users.filter(|program| program.id.start >= since), token)
+        let mut carriers = program::carriers(users.filter(|program| program.id.start >= since), token);
+        carriers.asleep.retain(|id| process::is_our_users(id.pid));
+        carriers
     }
 
     fn programs(&self) -> impl Iterator<Item = &Program> {
@@ -149,6 +150,6 @@ mod tests {
         table.refresh(Depth::Thorough).expect("/proc");
         assert_eq!(table.entries.get(&own).expect("ourselves").program.id, first);
         assert!(table.counts().processes > 0);
-        assert!(table.carriers("no such token", 0).is_empty());
+        assert!(table.carriers("no such token", 0).found.is_empty());
     }
 }

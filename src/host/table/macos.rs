@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::program::{self, Program};
-use super::{Counts, Depth, Match, qemu_patterns};
+use super::{Carriers, Counts, Depth, Match, qemu_patterns};
 use crate::core::ids::base_name;
 use crate::core::pattern::{Patterns, ProgramName};
 use crate::core::process::ProcessId;
@@ -79,7 +79,7 @@ impl ProcessTable {
 
     /// Who was started with this LEDGER_TOKEN. Each environment is read once per program. Start times are the wall clock's, which may
     /// have been set back since, so nobody is left out for being too old: the token alone is proof.
-    pub fn carriers(&mut self, token: &str, _: u64) -> Vec<ProcessId> {
+    pub fn carriers(&mut self, token: &str, _: u64) -> Carriers {
         let readable = self.entries.values_mut().map(|entry| &mut entry.program).filter(|program| program.id.start > 0);
         program::carriers(readable, token)
     }
@@ -115,6 +115,6 @@ mod tests {
         table.refresh(Depth::Thorough).expect("the processes");
         assert_eq!(table.entries.get(&own).expect("ourselves").program.id, first);
         assert!(table.counts().processes > 0);
-        assert!(table.carriers("no such token", 0).is_empty());
+        assert!(table.carriers("no such token", 0).found.is_empty());
     }
 }

@@ -101,6 +101,14 @@ pub struct Counts {
     pub qemu_rss_mib: f64,
 }
 
+/// Who was started with a token.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Carriers {
+    pub found: Vec<ProcessId>,
+    /// Who of this user's could not be asked at this moment.
+    pub asleep: Vec<ProcessId>,
+}
+
 /// A process that a pattern names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {

@@ -1,9 +1,9 @@
 //! What a table keeps of one process on Unix, and what it says of all of them.
 
-use super::{Counts, Match};
+use super::{Carriers, Counts, Match};
 use crate::core::pattern::{Patterns, ProgramName};
 use crate::core::process::ProcessId;
-use crate::host::process;
+use crate::host::process::{self, TokenRead};
 
 #[derive(Debug)]
 pub struct Program {
@@ -33,10 +33,16 @@ impl Program {
         self.is_match = false;
     }
 
-    /// Whether it was started with this LEDGER_TOKEN. Its environment is read once.
-    fn carries(&mut self, token: &str) -> bool {
-        let pid = self.id.pid;
-        self.token.get_or_insert_with(|| process::token_of(pid)).as_deref() == Some(token)
+    /// The LEDGER_TOKEN it was started with. Its environment is read once; that it could not be read is no answer, and not kept.
+    fn ask(&mut self) -> TokenRead {
+        if let Some(token) = &self.token {
+            return TokenRead::Carries(token.clone());
+        }
+        let read = process::token_of(self.id.pid);
+        if let TokenRead::Carries(token) = &read {
+            self.token = Some(token.clone());
+        }
+        read
     }
 }
 
@@ -57,8 +63,15 @@ pub fn matches<'p>(programs: impl Iterator<Item = &'p Program>) -> Vec<Match> {
     found
 }
 
-pub fn carriers<'p>(programs: impl Iterator<Item = &'p mut Program>, token: &str) -> Vec<ProcessId> {
-    let mut found: Vec<ProcessId> = programs.filter_map(|program| program.carries(token).then_some(program.id)).collect();
-    found.sort_unstable();
-    found
+pub fn carriers<'p>(programs: impl Iterator<Item = &'p mut Program>, token: &str) -> Carriers {
+    let mut carriers = Carriers::default();
+    for program in programs {
+        match program.ask() {
+            TokenRead::Carries(carried) if carried.as_deref() == Some(token) => carriers.found.push(program.id),
+            TokenRead::NotNow => carriers.asleep.push(program.id),
+            TokenRead::Carries(_) | TokenRead::Denied => {}
+        }
+    }
+    carriers.found.sort_unstable();
+    carriers
 }

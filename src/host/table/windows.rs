@@ -1,8 +1,7 @@
 //! Windows: one call lists all processes with the names of their executables, so nothing has to be kept from one look to the next.
 
-use super::{Counts, Depth, Match, qemu_patterns};
+use super::{Carriers, Counts, Depth, Match, qemu_patterns};
 use crate::core::pattern::{Patterns, ProgramName};
-use crate::core::process::ProcessId;
 use crate::host::process::{self, Stat};
 
 #[derive(Debug)]
@@ -41,8 +40,8 @@ impl ProcessTable {
     }
 
     /// Nobody: a job holds what it holds, and a token would name nothing more. Environments of others are not read here.
-    pub fn carriers(&mut self, _token: &str, _since: u64) -> Vec<ProcessId> {
-        Vec::new()
+    pub fn carriers(&mut self, _token: &str, _since: u64) -> Carriers {
+        Carriers::default()
     }
 }
 
@@ -56,6 +55,7 @@ fn names(patterns: &Patterns, stat: &Stat) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::process::ProcessId;
 
     #[test]
     fn a_table_sees_us() {
