@@ -13,6 +13,7 @@ while not os.path.exists("sleep"):
     time.sleep(0.01)
 # Memory is not shared: the child is an ordinary fork, and only the parent's wait is vfork's.
 if ctypes.CDLL(None).syscall(CLONE, CLONE_VFORK | signal.SIGCHLD, 0, 0, 0, 0) == 0:
+    open("asleep", "w", encoding="utf-8").close()
     until = time.monotonic() + 30
     while not os.path.exists("wake") and time.monotonic() < until:
         time.sleep(0.01)

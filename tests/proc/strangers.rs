@@ -134,6 +134,8 @@ async fn who_sleeps_when_it_is_asked_is_asked_again() {
     table.refresh(Depth::Usual).unwrap();
     table.lock().carriers("no such token", id.start + 1);
     tell("sleep");
+    // A page on its way as the program starts is a sleep as well, and not this one.
+    until("it is about to sleep", || folder.path().join("asleep").exists());
     until("it sleeps", || std::fs::read_to_string(format!("/proc/{}/stat", id.pid)).unwrap().contains(") D "));
     let asleep = table.lock().carriers(&token, id.start);
     tell("wake");
