@@ -73,13 +73,7 @@ pub fn run(args: &VerifyArgs, world: &World) -> Result<i32, Failure> {
     } else {
         for one in &checked {
             let why = one.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-            print(&format!(
-                "{}: {}, {} events{why}
-",
-                one.source,
-                one.verdict.as_str(),
-                one.last_seq
-            ))?;
+            print(&format!("{}: {}, {} events{why}\n", one.source, one.verdict.as_str(), one.last_seq))?;
             one.notes.iter().for_each(|note| say!("ledger: note: {}: {note}", one.source));
         }
     }
