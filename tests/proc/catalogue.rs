@@ -211,7 +211,9 @@ fn every_program_with_every_mechanism_forced_off_in_turn() {
             let held = in_force.contains("cgroup") || in_force.contains("subreaper");
             let short =
                 json!([row["outcome"], row["exit_code"], row["signal"], row["cleanup_verified"], row["leftovers"], row["notes"]]);
-            complaints.extend(wrong(case, row, held).map(|what| format!("without {way}, {}: {what}: {short}", case.name)));
+            // Where the environment is what leads to a stray, one that cannot be read leaves a doubt, and says so.
+            let doubted = way.contains("subreaper") && row["cleanup_verified"].is_null() && short.to_string().contains("cannot be read");
+            complaints.extend(wrong(case, row, held && !doubted).map(|what| format!("without {way}, {}: {what}: {short}", case.name)));
             assert!(!held || !missed, "without {way}: something was missed");
         }
         assert!(file(&leg, "fails_and_holds_output.sh")["last_output"].as_str().unwrap().contains("the reason of the failure"));
