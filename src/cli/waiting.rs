@@ -81,14 +81,13 @@ fn names(running: &[&LegRow]) -> String {
 mod tests {
     use super::*;
     use crate::core::moment::Wall;
-    use crate::core::row::REPORT_VERSION;
 
     fn at(seconds: u64) -> Moment {
         Moment { wall: Wall(seconds as i64 * 1000), mono_ms: seconds * 1000, boot_ms: seconds * 1000 }
     }
 
     fn summary(legs: Vec<LegRow>) -> Summary {
-        Summary { v: REPORT_VERSION, generated_at: Wall(0), legs, warnings: Vec::new() }
+        Summary::of(Wall(0), legs)
     }
 
     fn running(beats: Option<u64>, lease: Option<u64>) -> LegRow {

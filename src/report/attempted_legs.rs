@@ -129,9 +129,9 @@ impl Run {
         self.planned = self.planned.max(other.planned);
         self.unnamed = self.unnamed.max(other.unnamed);
         for (key, value) in other.more {
-            match self.more.get(&key) {
-                Some(mine) if mine.to_string() >= value.to_string() => {}
-                _ => drop(self.more.insert(key, value)),
+            let (theirs, mine) = (value.to_string(), self.more.get(&key).map(Value::to_string));
+            if mine.is_none_or(|mine| mine < theirs) {
+                self.more.insert(key, value);
             }
         }
         self

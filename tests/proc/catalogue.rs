@@ -86,8 +86,8 @@ const CASES: [Case; 35] = [
     ends("reads_input.sh", "test-failure", Some(3), None, Nothing),
 ];
 
-/// The rest of the catalogue has tests of its own: the first two below, the families where ends are timed.
-const ELSEWHERE: [&str; 4] = ["build_server.sh", "fork_bomb.py", "family.py", "family.sh"];
+/// The rest of the catalogue has tests of its own: the first two below, the families where ends are timed, the sleeper where strangers are.
+const ELSEWHERE: [&str; 5] = ["build_server.sh", "fork_bomb.py", "family.py", "family.sh", "uninterruptible.py"];
 
 /// What is switched off, and what is then said to be in force.
 const WAYS: [(&[&str], &str); 9] = [
@@ -212,8 +212,10 @@ fn every_program_with_every_mechanism_forced_off_in_turn() {
             let short =
                 json!([row["outcome"], row["exit_code"], row["signal"], row["cleanup_verified"], row["leftovers"], row["notes"]]);
             // Where the environment is what leads to a stray, one that cannot be read leaves a doubt, and says so.
-            let doubted = way.contains("subreaper") && row["cleanup_verified"].is_null() && short.to_string().contains("cannot be read");
-            complaints.extend(wrong(case, row, held && !doubted).map(|what| format!("without {way}, {}: {what}: {short}", case.name)));
+            let doubted =
+                way.contains("subreaper") && row["cleanup_verified"].is_null() && short.to_string().contains("cannot be read");
+            complaints
+                .extend(wrong(case, row, held && !doubted).map(|what| format!("without {way}, {}: {what}: {short}", case.name)));
             assert!(!held || !missed, "without {way}: something was missed");
         }
         assert!(file(&leg, "fails_and_holds_output.sh")["last_output"].as_str().unwrap().contains("the reason of the failure"));
