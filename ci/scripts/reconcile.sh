@@ -50,10 +50,16 @@ report() { "$program" report "${sources[@]}" "${question[@]}" "$@"; }
 
 # Sinks are independent: one that cannot be read takes nothing from the others.
 readable_sources() {
-  local source kept=("$nothing")
+  local source at asked bare=() kept=("$nothing")
+  # Beside a plan a folder that is not there is evidence: every leg ended before it left any. Of a sink it only says that nobody could look.
+  for ((at = 0; at < ${#question[@]}; at++)); do
+    if [ "${question[at]}" = --plan ]; then at=$((at + 1)); else bare+=("${question[at]}"); fi
+  done
   for source in "${sources[@]}"; do
     if [ "$source" = "$nothing" ]; then continue; fi
-    if "$program" report "$source" ${question[@]+"${question[@]}"} --json >/dev/null 2>"$work/why"; then
+    asked=(${question[@]+"${question[@]}"})
+    case $source in *:*) asked=(${bare[@]+"${bare[@]}"}) ;; esac
+    if "$program" report "$source" ${asked[@]+"${asked[@]}"} --json >/dev/null 2>"$work/why"; then
       kept+=("$source")
     else
       unread=$((unread + 1))

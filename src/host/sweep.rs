@@ -215,7 +215,8 @@ mod tests {
             let order = StopOrder::ask(Secs::from_millis(grace_ms));
             let verdict = perform(order, &mut world);
             world.bury();
-            let bound = grace_ms + order.verify.millis() + 2000;
+            // Who becomes fewer is waited for anew; who does not is given up in the order's own time.
+            let bound = order.bound().millis() + 2000;
             prop_assert!(world.now <= bound, "{} ms", world.now);
             match verdict.cleanup {
                 Cleanup::Clean => prop_assert!(world.processes.is_empty()),

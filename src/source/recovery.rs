@@ -92,7 +92,7 @@ fn ended(swept: &Swept) -> String {
     let mut text = match (ended.len(), swept.cleanup) {
         (0, Cleanup::Clean) => "; nothing of it is found any more".to_owned(),
         (0, _) => "; whether anything is left could not be told: `ledger reap --dry-run` looks again".to_owned(),
-        (count, Cleanup::Clean) => format!("; {} still alive and ended, and nothing of it is found any more", alive(count)),
+        (count, Cleanup::Clean) => format!("; {} still alive and ended now, and nothing of it is found any more", alive(count)),
         (count, Cleanup::Dirty) => {
             format!("; {} still alive and did not all end: `ledger reap --dry-run` tells which", alive(count))
         }

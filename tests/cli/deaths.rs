@@ -200,7 +200,7 @@ fn what_reap_ended_is_on_record_and_the_second_time_nothing_is_left() {
     ledger.status();
     within("the owners have ended", Duration::from_secs(20), || ahead.iter().all(|pid| !is_alive(*pid)));
     let first = world.run(["reap"]);
-    assert!(first.expect(0).out().contains("are ended now, and nothing of it is found any more"), "{first:?}");
+    assert!(first.expect(0).out().contains("still alive and ended now, and nothing of it is found any more"), "{first:?}");
     assert!(pids.iter().all(|pid| !is_alive(*pid)), "{first:?}");
     let second = world.run(["reap"]);
     assert!(second.expect(0).out().trim_end().ends_with("; nothing of it is found any more"), "{second:?}");
@@ -382,7 +382,7 @@ fn both_killed_without_a_cgroup_what_has_shed_its_token_is_found_by_its_record()
     ledger.status();
     assert!(is_alive(bare));
     let reaped = world.run(["reap"]);
-    assert!(reaped.expect(0).out().contains("are ended now"), "{}", reaped.out());
+    assert!(reaped.expect(0).out().contains("still alive and ended now"), "{}", reaped.out());
     within("it is gone", Duration::from_secs(5), || !is_alive(bare));
 }
 

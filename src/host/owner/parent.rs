@@ -27,7 +27,7 @@ use crate::host::tree::Mechanism;
 
 /// A program that hangs in its very start, on a mount that does not answer, is given up then.
 const START_BOUND: Duration = Duration::from_secs(60);
-/// What an owner may be late by, on a machine that is busy.
+/// What an owner may be late by, on a machine that is busy. One that is given up too early costs nothing but a sweep by ledger itself.
 const LATE: Duration = Duration::from_secs(5);
 
 /// Whether the file gets a terminal as its standard streams.
@@ -215,7 +215,7 @@ impl Owner {
     pub fn sweep(&mut self, order: StopOrder) {
         self.order = order;
         if !self.lost {
-            self.answer_by = Some(Instant::now() + order.bound().duration() + LATE);
+            self.answer_by = Some(Instant::now() + order.grace.duration() + 2 * order.verify.duration() + LATE);
             self.link.queue(&Command::Sweep(order));
             return;
         }
