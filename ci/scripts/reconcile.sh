@@ -50,15 +50,11 @@ report() { "$program" report "${sources[@]}" "${question[@]}" "$@"; }
 
 # Sinks are independent: one that cannot be read takes nothing from the others.
 readable_sources() {
-  local source at asked bare=() kept=("$nothing")
-  # Beside a plan a folder that is not there is evidence: every leg ended before it left any. Of a sink it only says that nobody could look.
-  for ((at = 0; at < ${#question[@]}; at++)); do
-    if [ "${question[at]}" = --plan ]; then at=$((at + 1)); else bare+=("${question[at]}"); fi
-  done
+  local source asked kept=("$nothing")
   for source in "${sources[@]}"; do
     if [ "$source" = "$nothing" ]; then continue; fi
     asked=(${question[@]+"${question[@]}"})
-    case $source in *:*) asked=(${bare[@]+"${bare[@]}"}) ;; esac
+    case $source in file:*) asked=(--run-id "$run_id") ;; esac
     if "$program" report "$source" ${asked[@]+"${asked[@]}"} --json >/dev/null 2>"$work/why"; then
       kept+=("$source")
     else
@@ -67,6 +63,14 @@ readable_sources() {
     fi
   done
   sources=("${kept[@]}")
+}
+
+# Beside a plan a folder that is not there is evidence: every leg ended before it left any. Of a sink it only says that nobody could look.
+can_look() {
+  local source
+  for source in "${sources[@]}"; do
+    case $source in file:*) "$program" report "$source" --run-id "$run_id" --json >/dev/null 2>&1 || return 1 ;; esac
+  done
 }
 
 # What the shared files are folded from is read again in each try: nothing is ever merged as text.
@@ -172,7 +176,7 @@ fi
 
 report --json --gate --out "$folder/report.json" 2>"$work/why"
 gate=$?
-if [ "$gate" = 2 ]; then
+if [ "$gate" = 2 ] || ! can_look; then
   readable_sources
   report --json --gate --out "$folder/report.json" 2>"$work/why"
   gate=$?

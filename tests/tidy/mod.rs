@@ -50,7 +50,7 @@ fn layers_import_only_what_they_may() {
         ("sink", &["core", "sink"]),
         ("report", &["core", "report"]),
         // What sinks are configured by is handed on, and nothing else of a sink is known.
-        ("settings", &["core", "settings", "sink::Variables"]),
+        ("settings", &["core", "settings", "host::bounded", "sink::Variables"]),
         ("source", &["core", "host", "report", "sink", "source", "store"]),
         ("run", &["core", "host", "report", "run", "settings", "sink", "source", "store"]),
         ("cli", &["cli", "core", "host", "report", "run", "settings", "sink", "source", "store"]),
