@@ -28,7 +28,10 @@ use crate::host::tree::Mechanism;
 /// A program that hangs in its very start, on a mount that does not answer, is given up then.
 const START_BOUND: Duration = Duration::from_secs(60);
 /// What an owner may be late by, on a machine that is busy. One that is given up too early costs nothing but a sweep by ledger itself.
-const LATE: Duration = Duration::from_secs(5);
+const LATE: Duration = Duration::from_secs(10);
+
+/// What a tree cannot leave unseen.
+const HOLDS: [Mechanism; 3] = [Mechanism::Cgroup, Mechanism::Subreaper, Mechanism::Job];
 
 /// Whether the file gets a terminal as its standard streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -239,6 +242,7 @@ impl Owner {
             scope: self.settings.reap_scope,
             since: self.leader.map_or(self.id().start, |leader| leader.start),
             disabled: self.settings.disabled.clone(),
+            is_held: HOLDS.iter().any(|hold| self.containment().contains(hold.as_str())),
         };
         let (order, hurry) = (self.order, Hurry::clone(&self.hurry));
         self.finishing = Some(tokio::task::spawn_blocking(move || {

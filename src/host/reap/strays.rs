@@ -26,6 +26,8 @@ pub struct Strays {
     /// When the file began, in the system's own unit.
     pub since: u64,
     pub disabled: Vec<Mechanism>,
+    /// Whether a cgroup, a subreaper or a job held the file's tree: then nothing of it can be out here but what others started for it.
+    pub is_held: bool,
 }
 
 /// Adds to `swept` what is found, and ends what may be ended.
@@ -60,7 +62,7 @@ fn end_carriers(swept: &mut Swept, order: StopOrder, strays: &Strays, hurry: &Hu
         |id: &ProcessId| adopted::is_expected(*id) || swept.leftovers.iter().any(|left| left.pid == id.pid && left.fate.is_alive());
     let carriers = carriers(strays, hurry, |id| !known(id) && process::is_alive(*id));
     let (fresh, asleep) = (carriers.found, carriers.asleep.first());
-    if let Some(id) = asleep {
+    if let Some(id) = asleep.filter(|_| !strays.is_held) {
         swept.cleanup = worse(swept.cleanup, Cleanup::Unknown);
         swept.notes.push(format!("process {} sleeps and cannot be asked whether it is of this file", id.pid));
     }
@@ -88,7 +90,7 @@ fn carriers(strays: &Strays, hurry: &Hurry, counts: impl Fn(&ProcessId) -> bool)
         carriers.found.retain(&counts);
         carriers.asleep.retain(&counts);
         let now_ms = clock::now().mono_ms;
-        let is_late = carriers.asleep.is_empty() || now_ms >= until_ms;
+        let is_late = carriers.asleep.is_empty() || strays.is_held || now_ms >= until_ms;
         if is_late || pause_until(now_ms + ASK_AGAIN_MS, hurry) == Woken::KillNow {
             return carriers;
         }
