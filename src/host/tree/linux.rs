@@ -49,15 +49,15 @@ impl Look {
 }
 
 impl OurTree {
-    /// Whether nothing can get out of this tree unseen.
+    /// Whether it can be found again without notes of it.
     pub fn is_bound(&self) -> bool {
         self.leaf.is_some() || self.has(Mechanism::Subreaper)
     }
 
-    /// An owner that neither is a subreaper nor has a leaf sees an orphan only by what it carries.
+    /// Without a subreaper an orphan is seen only by what it carries and by its cgroup, and whoever has the rights can leave a cgroup.
     pub(super) fn blind_to(&self) -> Option<&'static str> {
-        (self.root == Root::Subreaper && !self.is_bound())
-            .then_some("neither a cgroup nor a subreaper holds this tree: an orphan without session and token would not be seen")
+        (self.root == Root::Subreaper && !self.has(Mechanism::Subreaper))
+            .then_some("no subreaper holds this tree: an orphan that has left its cgroup, session and token would not be seen")
     }
 
     /// Everything that is ours, zombies too, and why something may have been overlooked.
