@@ -168,11 +168,28 @@ fn not_yours_gives_back_the_reservation() {
 
 #[test]
 fn a_destroy_that_fails_or_hangs_puts_the_slot_away_for_everybody_to_see() {
-    let cases = [("exit 1", "ended with 1"), ("sleep 1000", "gave no answer within 200 ms"), ("kill -9 $$", "died of signal 9")];
-    for (destroy, reason) in cases {
+    // Only who is to be late is given little time.
+    let cases = [
+        ("exit 1", "60", "ended with 1"),
+        ("sleep 1000", "0.2", "gave no answer within 200 ms"),
+        ("kill -9 $$", "60", "died of signal 9"),
+    ];
+    for (destroy, timeout, reason) in cases {
         let host = Host::new();
-        let boot =
-            ["pool", "run", "--pool", "vm", "--slots", "1", "--destroy", destroy, "--destroy-timeout", "0.2", "--quarantine", "3"];
+        let boot = [
+            "pool",
+            "run",
+            "--pool",
+            "vm",
+            "--slots",
+            "1",
+            "--destroy",
+            destroy,
+            "--destroy-timeout",
+            timeout,
+            "--quarantine",
+            "3",
+        ];
         let failed = host.run(&[&boot[..], &["--", "false"]].concat());
         assert_eq!(failed.status.code(), Some(1), "{}", said(&failed));
         assert!(said(&failed).contains("in quarantine until"), "{}", said(&failed));

@@ -97,7 +97,7 @@ fn doctor_proves_the_job_and_says_what_windows_does_not_tell() {
     let world = World::new();
     let ran = world.run(["doctor"]);
     let text = ran.expect(0).out();
-    assert!(text.contains("job; a daemonised probe was started: 1 found, sweep Clean"), "{text}");
+    assert!(text.contains("job; a daemonised probe was started: 1 found, sweep clean"), "{text}");
     assert!(text.contains("load: Windows keeps no load average"), "{text}");
 }
 
