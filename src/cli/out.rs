@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn two_that_merge_at_once_lose_nothing() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a temp folder");
         let path = folder.path().join("shared");
         std::thread::scope(|scope| {
             for name in 0..16 {
@@ -142,37 +142,38 @@ mod tests {
                         let older = older.map_or(String::new(), |bytes| String::from_utf8_lossy(bytes).into_owned());
                         Ok(format!("{older}{name}\n"))
                     })
-                    .unwrap();
+                    .expect("it merges");
                 });
             }
         });
-        let text = fs::read_to_string(&path).unwrap();
+        let text = fs::read_to_string(&path).expect("it can be read");
         assert_eq!(text.lines().count(), 16, "{text}");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(fs::read_dir(folder.path()).expect("it can be read").count(), 1, "nothing is left beside it");
     }
 
     #[cfg(unix)]
     #[test]
     fn links_stay_and_what_they_lead_to_is_replaced() {
         use std::os::unix::fs::symlink;
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a temp folder");
         let at = |name: &str| folder.path().join(name);
-        fs::create_dir(at("real")).unwrap();
-        fs::write(at("real/shared"), "older\n").unwrap();
-        symlink("real/shared", at("second")).unwrap();
-        symlink("second", at("first")).unwrap();
-        symlink("real/new", at("dangling")).unwrap();
-        merge_into(&at("first"), |older| Ok(format!("{}newer\n", String::from_utf8_lossy(older.unwrap())))).unwrap();
-        assert_eq!(fs::read_to_string(at("real/shared")).unwrap(), "older\nnewer\n");
-        replace(&at("first"), b"last").unwrap();
-        replace(&at("dangling"), b"made").unwrap();
-        assert_eq!(fs::read_to_string(at("real/shared")).unwrap(), "last");
-        assert_eq!(fs::read_to_string(at("real/new")).unwrap(), "made");
+        fs::create_dir(at("real")).expect("it can be made");
+        fs::write(at("real/shared"), "older\n").expect("written");
+        symlink("real/shared", at("second")).expect("it can be made");
+        symlink("second", at("first")).expect("it can be made");
+        symlink("real/new", at("dangling")).expect("it can be made");
+        merge_into(&at("first"), |older| Ok(format!("{}newer\n", String::from_utf8_lossy(older.expect("it merges")))))
+            .expect("it is made");
+        assert_eq!(fs::read_to_string(at("real/shared")).expect("it can be read"), "older\nnewer\n");
+        replace(&at("first"), b"last").expect("it is replaced");
+        replace(&at("dangling"), b"made").expect("it is replaced");
+        assert_eq!(fs::read_to_string(at("real/shared")).expect("it can be read"), "last");
+        assert_eq!(fs::read_to_string(at("real/new")).expect("it can be read"), "made");
         for link in ["first", "second", "dangling"] {
-            assert!(fs::symlink_metadata(at(link)).unwrap().is_symlink(), "{link}");
+            assert!(fs::symlink_metadata(at(link)).expect("it can be read").is_symlink(), "{link}");
         }
-        assert_eq!(fs::read_dir(at("real")).unwrap().count(), 2, "nothing is left beside them");
-        symlink("circle", at("circle")).unwrap();
+        assert_eq!(fs::read_dir(at("real")).expect("it can be read").count(), 2, "nothing is left beside them");
+        symlink("circle", at("circle")).expect("it can be made");
         assert!(replace(&at("circle"), b"").is_err() && replace(folder.path(), b"").is_err());
     }
 
@@ -180,14 +181,14 @@ mod tests {
     #[test]
     fn whoever_may_read_the_old_file_may_read_the_new_one() {
         use std::os::unix::fs::PermissionsExt as _;
-        let folder = tempfile::tempdir().unwrap();
-        let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
-        fs::write(folder.path().join("plain"), "").unwrap();
-        replace(&folder.path().join("new"), b"x").unwrap();
+        let folder = tempfile::tempdir().expect("a temp folder");
+        let mode = |name: &str| fs::metadata(folder.path().join(name)).expect("it can be read").permissions().mode() & 0o777;
+        fs::write(folder.path().join("plain"), "").expect("written");
+        replace(&folder.path().join("new"), b"x").expect("it is replaced");
         assert_eq!(mode("new"), mode("plain"));
         for old in [0o600, 0o640, 0o664] {
-            fs::set_permissions(folder.path().join("new"), fs::Permissions::from_mode(old)).unwrap();
-            replace(&folder.path().join("new"), b"y").unwrap();
+            fs::set_permissions(folder.path().join("new"), fs::Permissions::from_mode(old)).expect("it can be made");
+            replace(&folder.path().join("new"), b"y").expect("it is replaced");
             assert_eq!(mode("new"), old);
         }
     }
@@ -196,39 +197,39 @@ mod tests {
     #[test]
     fn what_is_no_file_is_written_to_and_stays() {
         use std::os::unix::fs::FileTypeExt as _;
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a temp folder");
         let pipe = folder.path().join("pipe");
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
         for merged in [false, true] {
             let reader = std::thread::spawn({
                 let pipe = pipe.clone();
-                move || fs::read_to_string(pipe).unwrap()
+                move || fs::read_to_string(pipe).expect("it can be read")
             });
             let written = if merged {
                 merge_into(&pipe, |older| Ok(format!("{older:?}"))).map_err(|failure| io::Error::other(failure.message))
             } else {
                 replace(&pipe, b"text")
             };
-            written.unwrap();
-            assert_eq!(reader.join().unwrap(), if merged { "None" } else { "text" });
-            assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+            written.expect("it is written");
+            assert_eq!(reader.join().expect("no panic"), if merged { "None" } else { "text" });
+            assert!(fs::symlink_metadata(&pipe).expect("it can be read").file_type().is_fifo());
         }
         // A file that is reached through somebody's descriptor is not replaced under its writer.
-        let open = File::create(folder.path().join("open")).unwrap();
+        let open = File::create(folder.path().join("open")).expect("it can be made");
         let through = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open)));
-        replace(&through, b"through").unwrap();
-        assert_eq!(fs::read_to_string(folder.path().join("open")).unwrap(), "through");
-        assert_eq!(Place::of(Path::new("/proc/self/fd/1")).unwrap(), Place::Stdout);
-        assert_eq!(Place::of(Path::new("/proc/self/fd/2")).unwrap(), Place::Stderr);
+        replace(&through, b"through").expect("it is replaced");
+        assert_eq!(fs::read_to_string(folder.path().join("open")).expect("it can be read"), "through");
+        assert_eq!(Place::of(Path::new("/proc/self/fd/1")).expect("it is there"), Place::Stdout);
+        assert_eq!(Place::of(Path::new("/proc/self/fd/2")).expect("it is there"), Place::Stderr);
     }
 
     #[test]
     fn what_is_not_merged_is_not_written() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a temp folder");
         let path = folder.path().join("shared");
-        fs::write(&path, "<<<<<<< ours").unwrap();
+        fs::write(&path, "<<<<<<< ours").expect("written");
         assert!(merge_into(&path, |_| Err(Failure::usage("it cannot be read"))).is_err());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "<<<<<<< ours");
+        assert_eq!(fs::read_to_string(&path).expect("it can be read"), "<<<<<<< ours");
         assert!(merge_into(&folder.path().join("no/such"), |_| Ok(String::new())).is_err());
     }
 }

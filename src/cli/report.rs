@@ -349,10 +349,10 @@ mod tests {
 
     #[test]
     fn the_readers_clock_is_a_date_or_seconds() {
-        assert_eq!(read_time("--now", "1790000000.5").unwrap(), Wall(1_790_000_000_500));
-        assert_eq!(read_time("--now", "1970-01-01T00:00:01Z").unwrap(), Wall(1000));
+        assert_eq!(read_time("--now", "1790000000.5").expect("it is well formed"), Wall(1_790_000_000_500));
+        assert_eq!(read_time("--now", "1970-01-01T00:00:01Z").expect("it is well formed"), Wall(1000));
         for text in ["99999999999999999", "-99999999999999999", "1e300", "NaN", "inf", "soon", "9999-12-31T23:59:59-01:00"] {
-            let refused = read_time("--since", text).unwrap_err();
+            let refused = read_time("--since", text).expect_err("it is refused");
             assert!(refused.code == 2 && refused.message.starts_with(&format!("--since {text}: ")), "{}", refused.message);
         }
     }

@@ -188,10 +188,10 @@ mod tests {
                 false => Body::Cancelled(Cancelled { signal: seq.to_string(), file: None }),
             };
             let LegId { run_id, attempt, platform, target, shard } = leg("1");
-            let (epoch, ts) = (Epoch::parse("e").unwrap(), Wall(1_760_000_000_000));
+            let (epoch, ts) = (Epoch::parse("e").expect("it is well formed"), Wall(1_760_000_000_000));
             let (seq, mono_ms, v) = (Seq(seq), 7, EVENT_VERSION);
             let envelope = Envelope { v, run_id, attempt, platform, target, shard, epoch, seq, ts, mono_ms, body, prev };
-            let line = serde_json::to_string(&envelope).unwrap();
+            let line = serde_json::to_string(&envelope).expect("plain data");
             prev = Digest::of(line.as_bytes());
             lines.push(line);
         }
@@ -213,13 +213,13 @@ mod tests {
         let lines = lines(5);
         assert_eq!(follow(Chain::default(), &lines), (5, None, true));
         assert_eq!(follow(Chain::default(), &lines[..3]), (3, None, false));
-        assert_eq!(follow(Chain::of(leg("1"), Epoch::parse("e").unwrap()), &lines), (5, None, true));
+        assert_eq!(follow(Chain::of(leg("1"), Epoch::parse("e").expect("it is well formed")), &lines), (5, None, true));
         assert_eq!(
-            follow(Chain::of(leg("2"), Epoch::parse("e").unwrap()), &lines),
+            follow(Chain::of(leg("2"), Epoch::parse("e").expect("it is well formed")), &lines),
             (0, Some(ChainFault::Identity { seq: Seq(1) }), false)
         );
         assert_eq!(
-            follow(Chain::of(leg("1"), Epoch::parse("f").unwrap()), &lines),
+            follow(Chain::of(leg("1"), Epoch::parse("f").expect("it is well formed")), &lines),
             (0, Some(ChainFault::Identity { seq: Seq(1) }), false)
         );
     }

@@ -380,37 +380,21 @@ impl<'de> Deserialize<'de> for Scalar<'de> {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum WrittenLine<'a> {
     TestFile {
-        ts: Wall,
-        run_id: &'a str,
-        sha: &'a str,
-        platform: &'a str,
-        host: &'a str,
-        file: &'a str,
+        #[serde(flatten)]
+        file: FileOfLeg<'a>,
         duration_s: Option<Secs>,
         status: Status,
         outcome: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        file_b64: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        round: Option<u32>,
         #[serde(flatten)]
-        tag: Option<Tag<'a>>,
+        apart: Apart<'a>,
     },
     /// `outcome` is `not-run`, or `null` for a file that had begun.
     MissingFile {
-        ts: Wall,
-        run_id: &'a str,
-        sha: &'a str,
-        platform: &'a str,
-        host: &'a str,
-        file: &'a str,
-        outcome: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        file_b64: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        round: Option<u32>,
         #[serde(flatten)]
-        tag: Option<Tag<'a>>,
+        file: FileOfLeg<'a>,
+        outcome: Option<&'a str>,
+        #[serde(flatten)]
+        apart: Apart<'a>,
     },
     Leg(&'a LegLine),
     Suite {
@@ -429,6 +413,28 @@ pub enum WrittenLine<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         attempt: Option<&'a str>,
     },
+}
+
+/// What each line of a file begins with.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct FileOfLeg<'a> {
+    pub ts: Wall,
+    pub run_id: &'a str,
+    pub sha: &'a str,
+    pub platform: &'a str,
+    pub host: &'a str,
+    pub file: &'a str,
+}
+
+/// What tells it from others, where the public shape does not; each line of a file ends with it.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Apart<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_b64: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
+    #[serde(flatten)]
+    pub tag: Option<Tag<'a>>,
 }
 
 /// Which leg a line belongs to, where run and platform do not say it.

@@ -29,8 +29,8 @@ pub const STUCK: Secs = Secs::from_secs(5);
 const LOOKS_IN_VAIN: u32 = 3;
 /// So many times the order's `verify` at most.
 const LONGEST_VERIFY: u64 = 6;
-/// What still lives this long after KILL gets it again, by itself, and then after twice as long each time: cgroup.kill passes over a process whose first thread has ended while
-/// others run (measured on Linux 6.18).
+/// What still lives this long after KILL gets it again, by itself, and then after twice as long each time: cgroup.kill passes over a
+/// process whose first thread has ended while others run (measured on Linux 6.18).
 const KILL_AGAIN: Secs = Secs::from_millis(50);
 /// How long scans may stay incomplete before nothing is proved.
 const UNSURE: Secs = Secs::from_millis(500);

@@ -99,7 +99,7 @@ mod tests {
         let mut tail = Tail::default();
         assert_eq!(tail.so_far(&none()), None);
         tail.push(b"one\ntwo\n", &none());
-        assert_eq!(tail.so_far(&none()).unwrap(), "one\ntwo");
+        assert_eq!(tail.so_far(&none()).expect("it is there"), "one\ntwo");
     }
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
         for n in 0..100_000 {
             tail.push(format!("line {n}\n").as_bytes(), &none());
         }
-        let text = tail.at_end(&none()).unwrap();
+        let text = tail.at_end(&none()).expect("it is there");
         assert!(text.len() <= TAIL_BYTES && text.len() > TAIL_BYTES - 20, "{}", text.len());
         assert!(text.starts_with("line ") && text.ends_with("line 99999"), "{text}");
         assert!(tail.window.capacity() < 3 * TAIL_BYTES);
@@ -121,7 +121,7 @@ mod tests {
         for _ in 0..1600 {
             tail.push(&chunk, &none());
         }
-        assert_eq!(tail.at_end(&none()).unwrap().len(), TAIL_BYTES);
+        assert_eq!(tail.at_end(&none()).expect("it is there").len(), TAIL_BYTES);
         assert!(tail.window.capacity() <= 3 * TAIL_BYTES);
     }
 
@@ -131,7 +131,7 @@ mod tests {
         for _ in 0..3000 {
             tail.push("é…🦀".as_bytes(), &none());
         }
-        let text = tail.at_end(&none()).unwrap();
+        let text = tail.at_end(&none()).expect("it is there");
         assert!(text.len() <= TAIL_BYTES);
         assert!(text.chars().skip(1).all(|c| "é…🦀".contains(c)), "{text}");
     }
@@ -142,7 +142,7 @@ mod tests {
         let mut tail = Tail::default();
         tail.push(b"the key is hunter22\n::add-mask::hunter22\nhunte", &redactor);
         redactor.add([b"hunter22"]);
-        assert_eq!(tail.so_far(&redactor).unwrap(), "the key is ***\n::add-mask::***");
+        assert_eq!(tail.so_far(&redactor).expect("it is there"), "the key is ***\n::add-mask::***");
     }
 
     proptest! {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::core::cidata::{Tag, WrittenLine};
+use crate::core::cidata::{Apart, FileOfLeg, Tag, WrittenLine};
 use crate::core::legline::LegLine;
 use crate::core::moment::Wall;
 use crate::core::outcome::{Conclusion, Outcome, Scope, Terminal};
@@ -88,39 +88,29 @@ impl<'a> Lines<'a> {
         self.tag.map(|attempt| Tag { target: &self.target, attempt })
     }
 
-    fn file<'l>(&'l self, file: &'l FileRow) -> Option<WrittenLine<'l>> {
-        let (ts, run_id, sha, platform, host) =
-            (self.ts, self.row.run_id.as_str(), self.sha, self.row.platform.as_str(), self.host);
-        let (file_b64, round, tag) = (file.file_b64.as_deref(), Some(file.round).filter(|round| *round > 1), self.tag());
-        let name = file.file.as_str();
-        match &file.outcome {
+    fn file<'l>(&'l self, record: &'l FileRow) -> Option<WrittenLine<'l>> {
+        let file = FileOfLeg {
+            ts: self.ts,
+            run_id: self.row.run_id.as_str(),
+            sha: self.sha,
+            platform: self.row.platform.as_str(),
+            host: self.host,
+            file: record.file.as_str(),
+        };
+        let round = Some(record.round).filter(|round| *round > 1);
+        let apart = Apart { file_b64: record.file_b64.as_deref(), round, tag: self.tag() };
+        match &record.outcome {
             Some(outcome) if *outcome != Outcome::NotRun => Some(WrittenLine::TestFile {
-                ts,
-                run_id,
-                sha,
-                platform,
-                host,
-                file: name,
-                duration_s: file.duration_s,
+                file,
+                duration_s: record.duration_s,
                 status: outcome.status(),
                 outcome: outcome.as_str(),
-                file_b64,
-                round,
-                tag,
+                apart,
             }),
             // A leg that passed by its own word has no names for what it did not list.
-            missing if tag.is_some() && self.row.conclusion != Some(Conclusion::Pass) => Some(WrittenLine::MissingFile {
-                ts,
-                run_id,
-                sha,
-                platform,
-                host,
-                file: name,
-                outcome: missing.as_ref().map(Outcome::as_str),
-                file_b64,
-                round,
-                tag,
-            }),
+            missing if apart.tag.is_some() && self.row.conclusion != Some(Conclusion::Pass) => {
+                Some(WrittenLine::MissingFile { file, outcome: missing.as_ref().map(Outcome::as_str), apart })
+            }
             _ => None,
         }
     }
@@ -248,7 +238,7 @@ mod tests {
     use crate::core::ids::LegId;
 
     fn leg(platform: &str, target: &str, shard: Option<&str>) -> LegRow {
-        let shard = shard.map(|shard| shard.parse().unwrap());
+        let shard = shard.map(|shard| shard.parse().expect("it is well formed"));
         let mut row = LegRow::named(LegId {
             run_id: "10".into(),
             attempt: "1".into(),

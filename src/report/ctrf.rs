@@ -149,16 +149,18 @@ mod tests {
 
     #[test]
     fn documents_keep_the_rules_of_the_schema() {
-        let validator = jsonschema::validator_for(&rules()).unwrap();
+        let validator = jsonschema::validator_for(&rules()).expect("it is well formed");
         for summary in [fixtures::night(), fixtures::hostile(), fixtures::empty()] {
-            let document: Value = serde_json::from_str(&render(&summary)).unwrap();
+            let document: Value = serde_json::from_str(&render(&summary)).expect("JSON that fits");
             let errors: Vec<String> =
                 validator.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect();
             assert!(errors.is_empty(), "{errors:#?}");
             let counts = &document["results"]["summary"];
-            let sum =
-                ["passed", "failed", "skipped", "pending", "other"].iter().map(|name| counts[*name].as_u64().unwrap()).sum::<u64>();
-            assert_eq!(sum, counts["tests"].as_u64().unwrap());
+            let sum = ["passed", "failed", "skipped", "pending", "other"]
+                .iter()
+                .map(|name| counts[*name].as_u64().expect("a value of that kind"))
+                .sum::<u64>();
+            assert_eq!(sum, counts["tests"].as_u64().expect("a value of that kind"));
         }
     }
 

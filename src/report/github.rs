@@ -174,7 +174,7 @@ mod tests {
         for text in texts {
             assert_eq!(text.matches('\n').count(), 1, "{text:?}");
             assert!(!text.trim_end().chars().any(char::is_control), "{text:?}");
-            let properties = text.trim_start_matches("::").split("::").next().unwrap();
+            let properties = text.trim_start_matches("::").split("::").next().expect("there is one");
             assert!(properties.matches(',').count() <= 1, "{properties}");
         }
     }

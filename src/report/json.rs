@@ -18,7 +18,7 @@ mod tests {
         for summary in [fixtures::night(), fixtures::hostile(), fixtures::empty()] {
             let text = render(&summary);
             assert!(text.ends_with("}\n"));
-            assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
+            assert_eq!(serde_json::from_str::<Summary>(&text).expect("JSON that fits"), summary);
         }
         insta::assert_snapshot!("night", render(&fixtures::night()));
         insta::assert_snapshot!("hostile", render(&fixtures::hostile()));

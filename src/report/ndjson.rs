@@ -21,7 +21,7 @@ mod tests {
     fn one_line_per_leg() {
         let summary = fixtures::hostile();
         let text = render(&summary);
-        let rows: Vec<LegRow> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let rows: Vec<LegRow> = text.lines().map(|line| serde_json::from_str(line).expect("JSON that fits")).collect();
         assert_eq!(rows, summary.legs);
         assert_eq!(render(&fixtures::empty()), "");
     }

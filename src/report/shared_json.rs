@@ -91,7 +91,7 @@ mod tests {
     fn an_older_file_that_cannot_be_read_is_an_error() {
         assert_eq!(parse_older(None), Ok(Map::new()));
         assert_eq!(parse_older(Some(b"  \n")), Ok(Map::new()));
-        let twice = parse_older(Some(br#"{"7.1":{"a":1},"7.1":{"b":2},"x":[]}"#)).unwrap();
+        let twice = parse_older(Some(br#"{"7.1":{"a":1},"7.1":{"b":2},"x":[]}"#)).expect("it is well formed");
         assert_eq!(Value::Object(twice), serde_json::json!({"7.1": {"a": 1, "b": 2}, "x": []}));
         for text in ["[]", "{", "3", "<<<<<<< ours"] {
             assert!(parse_older(Some(text.as_bytes())).is_err(), "{text}");

@@ -366,7 +366,8 @@ mod tests {
         assert!(text.contains("(run 36531)") && text.matches("(run 9) (began ").count() >= 2, "{text}");
         assert!(text.starts_with("7 planned"), "an epoch beside another is no leg of its own: {text}");
         let mut crowd = fixtures::night();
-        let leftover = crowd.legs.iter().flat_map(|leg| &leg.files).find_map(|file| file.leftovers.first().cloned()).unwrap();
+        let leftover =
+            crowd.legs.iter().flat_map(|leg| &leg.files).find_map(|file| file.leftovers.first().cloned()).expect("there is one");
         crowd.legs.iter_mut().flat_map(|leg| &mut leg.files).for_each(|file| file.leftovers.clear());
         let file = &mut crowd.legs[0].files[0];
         file.leftovers = vec![leftover; 100];

@@ -127,21 +127,22 @@ mod tests {
     use crate::report::fixtures;
 
     fn events(summary: &Summary) -> Vec<Value> {
-        let document: Value = serde_json::from_str(&render(summary)).unwrap();
-        document["traceEvents"].as_array().unwrap().clone()
+        let document: Value = serde_json::from_str(&render(summary)).expect("JSON that fits");
+        document["traceEvents"].as_array().expect("a value of that kind").clone()
     }
 
     #[test]
     fn events_keep_the_rules_of_the_format() {
         for summary in [fixtures::night(), fixtures::hostile(), fixtures::empty(), fixtures::full_night(15, 12)] {
             for event in events(&summary) {
-                let phase = event["ph"].as_str().unwrap();
+                let phase = event["ph"].as_str().expect("a value of that kind");
                 assert!(event["pid"].is_u64() && event["name"].is_string(), "{event}");
                 match phase {
                     "M" => assert!(event["args"].is_object()),
                     "X" => assert!(event["ts"].is_i64() && event["dur"].is_u64() && event["tid"].is_u64(), "{event}"),
                     "C" => assert!(
-                        event["ts"].is_i64() && event["args"].as_object().unwrap().values().all(Value::is_number),
+                        event["ts"].is_i64()
+                            && event["args"].as_object().expect("a value of that kind").values().all(Value::is_number),
                         "{event}"
                     ),
                     "i" => assert!(event["ts"].is_i64() && event["s"] == "p", "{event}"),
@@ -155,14 +156,17 @@ mod tests {
     fn a_night_has_its_slices_counters_and_instants() {
         let events = events(&fixtures::night());
         let named = |phase: &str, name: &str| {
-            events.iter().filter(|event| event["ph"] == phase && event["name"].as_str().unwrap().starts_with(name)).count()
+            events
+                .iter()
+                .filter(|event| event["ph"] == phase && event["name"].as_str().expect("a value of that kind").starts_with(name))
+                .count()
         };
         assert_eq!(named("X", "two.test.ts"), 4);
         assert_eq!(named("X", "cap 5m00s"), 10);
         assert_eq!(named("i", "leftover: qemu-system-x86_64"), 2);
         assert_eq!((named("i", "last moved on"), named("i", "lease ran out")), (1, 1));
         assert!(named("C", "memory available") > 20);
-        let lost = events.iter().find(|event| event["args"]["outcome"] == "no record").unwrap();
+        let lost = events.iter().find(|event| event["args"]["outcome"] == "no record").expect("there is one");
         assert_eq!(lost["dur"], 90_000_000, "a file without an end reaches to the last heartbeat");
     }
 

@@ -138,7 +138,7 @@ mod tests {
         let (judged, reference) = (long("macos-x86", 200.0), long("linux-x86", 28.0));
         let trend = analyse(Question { leg: &judged, reference: &[&reference] });
         insta::assert_snapshot!(render(std::slice::from_ref(&trend), Style::PLAIN));
-        let read: serde_json::Value = serde_json::from_str(&json(&[trend])).unwrap();
+        let read: serde_json::Value = serde_json::from_str(&json(&[trend])).expect("JSON that fits");
         assert_eq!(read["trends"][0]["lever"]["file"], "test/8.test.ts");
     }
 

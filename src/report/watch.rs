@@ -132,7 +132,7 @@ mod tests {
         let mut before = night.legs[0].clone();
         before.platform = "freebsd-x86".into();
         before.run_id = "36500".into();
-        let leg = night.legs.iter_mut().find(|leg| Verdict::of(leg) == Verdict::Running).unwrap();
+        let leg = night.legs.iter_mut().find(|leg| Verdict::of(leg) == Verdict::Running).expect("there is one");
         leg.files = vec![
             fixtures::file(1, "test/one.test.ts", json!({})),
             fixtures::file(2, "test/two.test.ts", json!({"outcome": null, "status": null, "duration_s": null, "exit_code": null})),
@@ -174,7 +174,7 @@ mod tests {
     fn a_line_is_said_again_when_more_than_time_has_changed() {
         let mut summary = running();
         let state = |summary: &Summary, at: i64| {
-            let leg = summary.legs.iter().find(|leg| Verdict::of(leg) == Verdict::Running).unwrap();
+            let leg = summary.legs.iter().find(|leg| Verdict::of(leg) == Verdict::Running).expect("there is one");
             State::of(summary, leg, Wall(NIGHT + at), style(80))
         };
         let first = state(&summary, 220_000);

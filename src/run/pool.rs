@@ -36,7 +36,7 @@ const EXIT_DEADLINE: i32 = 124;
 const EXIT_NOT_STARTED: i32 = 127;
 /// The command succeeded, and its slot had to be put away all the same.
 const EXIT_KEPT: i32 = 3;
-/// A sweep proves its result within 10 s of KILL; an owner that says nothing for this much longer will not.
+/// A sweep is over within its order's bound; an owner that says nothing for this much longer will not.
 const SWEEP_MARGIN: Secs = Secs::from_secs(15);
 /// How long the pipes of an ended tree may still be held, as for a file.
 const DRAIN: Duration = Duration::from_secs(2);

@@ -458,7 +458,7 @@ mod tests {
             ("LEDGER_PLATFORM", "macos-x86"),
             ("LEDGER_DEADLINE", "+10m"),
         ]);
-        let settings = resolve(toml, &env, |flags| flags.target = Some("stable".into())).unwrap();
+        let settings = resolve(toml, &env, |flags| flags.target = Some("stable".into())).expect("it is well formed");
         assert_eq!(settings.sinks, ["file:///from-env"]);
         assert_eq!(settings.identity.leg.key(), "macos-x86|stable");
         assert_eq!(settings.identity.leg.run_id.as_str(), "77");
@@ -471,7 +471,7 @@ mod tests {
             flags.sinks = vec!["file:///from-flag".into()];
             flags.files = vec!["a.sh".into()];
         });
-        let settings = settings.unwrap();
+        let settings = settings.expect("it is there");
         assert_eq!((settings.sinks, settings.scope), (vec!["file:///from-flag".to_owned()], Scope::Filtered));
     }
 
@@ -486,24 +486,24 @@ mod tests {
         };
         assert!(with(|_| {}).is_ok());
         let cases: Vec<(fn(&mut RunFlags), &str)> = vec![
-            (|flags| flags.cap = Some("0".parse().unwrap()), "--cap 0"),
-            (|flags| flags.cap = Some("0.5".parse().unwrap()), "--cap 0.5"),
+            (|flags| flags.cap = Some("0".parse().expect("it is well formed")), "--cap 0"),
+            (|flags| flags.cap = Some("0.5".parse().expect("it is well formed")), "--cap 0.5"),
             (|flags| flags.deadline = Some("soon".into()), "--deadline soon"),
             (|flags| flags.deadline = Some("1700000000000".into()), "milliseconds"),
             (|flags| flags.deadline = Some("3600".into()), "write it with a +"),
             (|flags| flags.attempt = Some("0".into()), "--attempt 0"),
-            (|flags| flags.heartbeat = Some("0".parse().unwrap()), "--heartbeat 0"),
+            (|flags| flags.heartbeat = Some("0".parse().expect("it is well formed")), "--heartbeat 0"),
             (|flags| flags.caps = Some(CapsSource::File("none.json".into())), "no such caps file: 'none.json'"),
             (|flags| flags.require_sink = true, "--require-sink: no sink is set"),
             (|flags| flags.reap_match = vec!["[".into()], "--reap-match ["),
             (|flags| flags.min_evidence = Some("(".into()), "--min-evidence ("),
         ];
         for (edit, expect) in cases {
-            let error = with(edit).unwrap_err();
+            let error = with(edit).expect_err("it is refused");
             assert!(error.contains(expect), "{error}");
         }
         assert!("NaN".parse::<super::super::DurationArg>().is_err());
-        assert!(resolve("[run]\nfile = 1\n", &env, |_| {}).unwrap_err().contains("unknown field"));
+        assert!(resolve("[run]\nfile = 1\n", &env, |_| {}).expect_err("it is refused").contains("unknown field"));
     }
 
     #[test]
@@ -523,11 +523,11 @@ mod tests {
             ("files = [\"a.sh\"", "is no TOML"),
         ];
         for (line, words) in table {
-            let error = resolve(&format!("[run]\n{line}\n"), &Environment::default(), |_| {}).unwrap_err();
+            let error = resolve(&format!("[run]\n{line}\n"), &Environment::default(), |_| {}).expect_err("it is refused");
             assert!(error.contains(words), "{line}: {error}");
         }
         let right = "[run]\nfiles = [\"a.sh\"]\ncap = 90\ngrace = 1.5\nheartbeat = \"1m\"\nreap-match = [\"vm-*\"]\n";
-        let settings = resolve(right, &Environment::default(), |_| {}).unwrap();
+        let settings = resolve(right, &Environment::default(), |_| {}).expect("it is well formed");
         assert_eq!((settings.cap, settings.grace), (Some(Secs::from_secs(90)), Secs::from_millis(1500)));
     }
 
@@ -556,13 +556,13 @@ mod tests {
     fn a_rule_never_makes_a_pass() {
         let env = Environment::default();
         let toml = "[run]\nfiles=[\"a.sh\"]\n[[classify]]\npattern=\"X\"\noutcome=\"pass\"\n";
-        assert!(resolve(toml, &env, |_| {}).unwrap_err().contains("never turns a failure into a pass"));
+        assert!(resolve(toml, &env, |_| {}).expect_err("it is refused").contains("never turns a failure into a pass"));
     }
 
     #[test]
     fn a_deadline_is_relative_or_an_epoch() {
         let env = Environment::of([("LEDGER_DEADLINE", "+55m")]);
-        let settings = resolve("", &env, |flags| flags.files = vec!["a.sh".into()]).unwrap();
+        let settings = resolve("", &env, |flags| flags.files = vec!["a.sh".into()]).expect("it is well formed");
         assert_eq!(settings.deadline, Some(Wall(1_700_000_000_000 + 55 * 60_000)));
     }
 }

@@ -176,7 +176,7 @@ mod tests {
                 target: "stable".into(),
                 shard: "1/3".parse().ok(),
             },
-            Epoch::parse("e").unwrap(),
+            Epoch::parse("e").expect("it is well formed"),
         );
         let folder = epoch_folder(&context);
         let parts: Vec<&str> = folder.iter().map(String::as_str).collect();

@@ -206,8 +206,8 @@ mod tests {
     fn a_query_that_nobody_reads_is_refused_and_never_told() {
         let context = SinkContext::new(check_leg("check-1"), Epoch::tamed("e"));
         for url in ["https://h/c?token=hidden", "https://h/c#hidden", "file:///x?y=hidden", "file:///x#hidden", "s3://b/p?hidden"] {
-            let read = open_source(url, &Variables::default()).map(|_| ()).unwrap_err();
-            for error in [open(url, &context).map(|_| ()).unwrap_err(), read] {
+            let read = open_source(url, &Variables::default()).map(|_| ()).expect_err("it is refused");
+            for error in [open(url, &context).map(|_| ()).expect_err("it is refused"), read] {
                 assert_eq!(error.trouble, Trouble::Usage, "{url}");
                 assert!(error.to_string().contains("holds a query") && !error.to_string().contains("hidden"), "{error}");
             }
@@ -230,7 +230,7 @@ mod tests {
             ("file:///a,s3://b", "is more than one URL; give --sink once for each, and in LEDGER_SINK set a blank between them"),
             ("github:, file:///a", "is more than one URL"),
         ] {
-            let error = open(url, &context).map(|_| ()).unwrap_err();
+            let error = open(url, &context).map(|_| ()).expect_err("it is refused");
             assert_eq!(error.trouble, Trouble::Usage, "{url}");
             assert!(error.to_string().contains(said) && !error.to_string().starts_with(':'), "{error}");
         }

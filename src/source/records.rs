@@ -71,7 +71,7 @@ mod tests {
     fn judged(sources: &[String]) -> (Option<Conclusion>, usize, Vec<String>) {
         let mut found = Found::default();
         for (at, text) in sources.iter().enumerate() {
-            ci_data::read(text.as_bytes(), "x", &format!("place-{at}"), &mut found).unwrap();
+            ci_data::read(text.as_bytes(), "x", &format!("place-{at}"), &mut found).expect("it can be read");
         }
         let summary = assemble(found, &Question::everything(Wall(0)));
         assert_eq!(summary.legs.len(), 1);

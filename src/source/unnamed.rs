@@ -117,10 +117,10 @@ mod tests {
     fn legs(files: &[(&str, &str)], platform: &str, target: &str) -> Vec<String> {
         let mut found = Found::default();
         for (path, text) in files {
-            let run = Path::new(path).file_stem().unwrap().to_str().unwrap();
+            let run = Path::new(path).file_stem().expect("there is one").to_str().expect("it is well formed");
             let leg =
                 LegId { run_id: run.into(), attempt: "1".into(), platform: platform.into(), target: target.into(), shard: None };
-            timing::read(text.as_bytes(), &Named { leg, written: None }, path, &mut found).unwrap();
+            timing::read(text.as_bytes(), &Named { leg, written: None }, path, &mut found).expect("it can be read");
         }
         let summary = assemble(found, &Question::everything(crate::core::moment::Wall(0)));
         assert!(summary.warnings.is_empty(), "{:?}", summary.warnings);

@@ -323,59 +323,64 @@ mod tests {
 
     #[test]
     fn what_is_before_the_first_gap_is_told_from_what_is_behind_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut archive = Archive::create_or_open(&folder.path().join("all.db")).unwrap();
-        let other = archive.number(&leg("1"), None).unwrap();
-        assert_eq!(archive.add_event(other, Seq(1), "a").unwrap(), Added::New);
-        let gaps = archive.number(&leg("3"), None).unwrap();
+        let folder = tempfile::tempdir().expect("a temp folder");
+        let mut archive = Archive::create_or_open(&folder.path().join("all.db")).expect("it can be made");
+        let other = archive.number(&leg("1"), None).expect("it can be made");
+        assert_eq!(archive.add_event(other, Seq(1), "a").expect("it can be made"), Added::New);
+        let gaps = archive.number(&leg("3"), None).expect("it can be made");
         for (seq, unbroken) in [(5, 0), (2, 0), (1, 2), (4, 2), (3, 5)] {
-            assert_eq!(archive.add_event(gaps, Seq(seq), "x").unwrap(), Added::New);
-            assert_eq!(archive.unbroken(gaps).unwrap(), Seq(unbroken), "with {seq}");
+            assert_eq!(archive.add_event(gaps, Seq(seq), "x").expect("it can be made"), Added::New);
+            assert_eq!(archive.unbroken(gaps).expect("it can be read"), Seq(unbroken), "with {seq}");
         }
-        assert_eq!(archive.unbroken(other).unwrap(), Seq(1));
+        assert_eq!(archive.unbroken(other).expect("it can be read"), Seq(1));
     }
 
     #[test]
     fn what_is_there_stays_and_what_is_new_is_added() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a temp folder");
         let path = folder.path().join("all.db");
-        let mut archive = Archive::create_or_open(&path).unwrap();
-        let first = archive.number(&leg("1"), Some(&Epoch::tamed("e"))).unwrap();
-        let second = archive.number(&leg("2"), None).unwrap();
+        let mut archive = Archive::create_or_open(&path).expect("it can be made");
+        let first = archive.number(&leg("1"), Some(&Epoch::tamed("e"))).expect("it can be made");
+        let second = archive.number(&leg("2"), None).expect("it can be made");
         assert_ne!(first, second);
-        assert_eq!(archive.add_event(first, Seq(1), "a").unwrap(), Added::New);
-        assert_eq!(archive.add_event(first, Seq(2), "b").unwrap(), Added::New);
-        assert_eq!(archive.add_event(first, Seq(2), "b").unwrap(), Added::Known);
-        assert_eq!(archive.add_event(first, Seq(2), "c").unwrap(), Added::Differs);
-        archive.put_row(second, "{}").unwrap();
-        archive.put_summary(first, Seq(2), "[]").unwrap();
-        archive.close().unwrap();
-        assert!(is_archive(&path) && std::fs::read_dir(folder.path()).unwrap().count() == 1);
+        assert_eq!(archive.add_event(first, Seq(1), "a").expect("it can be made"), Added::New);
+        assert_eq!(archive.add_event(first, Seq(2), "b").expect("it can be made"), Added::New);
+        assert_eq!(archive.add_event(first, Seq(2), "b").expect("it can be made"), Added::Known);
+        assert_eq!(archive.add_event(first, Seq(2), "c").expect("it can be made"), Added::Differs);
+        archive.put_row(second, "{}").expect("written");
+        archive.put_summary(first, Seq(2), "[]").expect("written");
+        archive.close().expect("it closes");
+        assert!(is_archive(&path) && std::fs::read_dir(folder.path()).expect("it can be read").count() == 1);
 
-        let mut archive = Archive::create_or_open(&path).unwrap();
-        assert_eq!(archive.number(&leg("1"), Some(&Epoch::tamed("e"))).unwrap(), first);
+        let mut archive = Archive::create_or_open(&path).expect("it can be made");
+        assert_eq!(archive.number(&leg("1"), Some(&Epoch::tamed("e"))).expect("it can be made"), first);
         drop(archive);
-        let archive = Archive::open(&path).unwrap();
-        assert_eq!((archive.last_seq(first).unwrap(), archive.last_seq(second).unwrap()), (Seq(2), Seq(0)));
+        let archive = Archive::open(&path).expect("it opens");
+        assert_eq!(
+            (archive.last_seq(first).expect("it can be read"), archive.last_seq(second).expect("it can be read")),
+            (Seq(2), Seq(0))
+        );
         let mut lines = Vec::new();
-        archive.events(first, |seq, line| lines.push((seq.0, line.to_owned()))).unwrap();
+        archive.events(first, |seq, line| lines.push((seq.0, line.to_owned()))).expect("it can be read");
         assert_eq!(lines, [(1, "a".to_owned()), (2, "b".to_owned())]);
         let mut seen = Vec::new();
-        archive.epochs(None, |epoch| seen.push((epoch.leg.run_id.0, epoch.row, epoch.summary))).unwrap();
+        archive.epochs(None, |epoch| seen.push((epoch.leg.run_id.0, epoch.row, epoch.summary))).expect("it can be read");
         assert_eq!(seen, [("1".into(), None, Some("[]".into())), ("2".into(), Some("{}".into()), None)]);
         seen.clear();
-        archive.epochs(Some(&"2".into()), |epoch| seen.push((epoch.leg.run_id.0, epoch.row, epoch.summary))).unwrap();
+        archive
+            .epochs(Some(&"2".into()), |epoch| seen.push((epoch.leg.run_id.0, epoch.row, epoch.summary)))
+            .expect("it can be read");
         assert_eq!(seen.len(), 1);
     }
 
     #[test]
     fn any_other_file_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a temp folder");
         let path = folder.path().join("other.db");
-        std::fs::write(&path, "not a database, and long enough to be looked at twice".repeat(20)).unwrap();
+        std::fs::write(&path, "not a database, and long enough to be looked at twice".repeat(20)).expect("written");
         assert!(Archive::create_or_open(&path).is_err() && !is_archive(&path));
         let foreign = folder.path().join("foreign.db");
-        Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE x (a)").unwrap();
+        Connection::open(&foreign).expect("it opens").execute_batch("CREATE TABLE x (a)").expect("written");
         assert!(matches!(Archive::create_or_open(&foreign), Err(StoreError::Foreign { .. })));
         assert!(Archive::open(&folder.path().join("none.db")).is_err());
     }

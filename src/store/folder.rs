@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_name_is_readable() {
-        let name = database_name(&leg("17384", "2", "macos-x86", "7.20.8"), &Epoch::parse("e").unwrap());
+        let name = database_name(&leg("17384", "2", "macos-x86", "7.20.8"), &Epoch::parse("e").expect("it is well formed"));
         assert!(name.starts_with("leg-17384-2-macos_x86-7.20.8-"), "{name}");
         assert!(name.ends_with(".db"), "{name}");
         let ids = ["17384", "2", "macos-x86", "7.20.8"].map(in_a_name);
@@ -260,7 +260,7 @@ mod tests {
         let mut names = std::collections::BTreeSet::new();
         for run in hostile {
             for target in hostile {
-                let name = database_name(&leg(run, "1", "p", target), &Epoch::parse("e").unwrap());
+                let name = database_name(&leg(run, "1", "p", target), &Epoch::parse("e").expect("it is well formed"));
                 assert!(name.len() <= 143 - ".ballast".len(), "{name}");
                 assert!(!name.contains(['/', '\\', '\0']), "{name}");
                 // Two legs whose names differ in case only share one file on a Mac.
@@ -271,34 +271,34 @@ mod tests {
 
     #[test]
     fn text_does_not_move_between_fields() {
-        let epoch = Epoch::parse("e").unwrap();
+        let epoch = Epoch::parse("e").expect("it is well formed");
         assert_ne!(database_name(&leg("1", "23", "p", "t"), &epoch), database_name(&leg("12", "3", "p", "t"), &epoch));
     }
 
     #[test]
     fn a_folder_is_private_and_ignored() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().expect("a temp folder");
         let path = dir.path().join("deep/.ledger");
-        let folder = LedgerFolder::create(&path).unwrap();
-        assert_eq!(fs::read_to_string(path.join(".gitignore")).unwrap(), "*\n");
-        assert!(folder.databases().unwrap().is_empty());
+        let folder = LedgerFolder::create(&path).expect("it can be made");
+        assert_eq!(fs::read_to_string(path.join(".gitignore")).expect("it can be read"), "*\n");
+        assert!(folder.databases().expect("it can be read").is_empty());
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
-            assert_eq!(fs::metadata(path.join(".gitignore")).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(fs::metadata(&path).expect("it can be read").permissions().mode() & 0o777, 0o700);
+            assert_eq!(fs::metadata(path.join(".gitignore")).expect("it can be read").permissions().mode() & 0o777, 0o600);
         }
-        LedgerFolder::create(&path).unwrap();
+        LedgerFolder::create(&path).expect("it can be made");
     }
 
     #[test]
     fn a_file_in_the_place_of_the_folder_is_refused_and_kept() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().expect("a temp folder");
         let path = dir.path().join("ledger");
-        fs::write(&path, "mine").unwrap();
-        let error = LedgerFolder::create(&path).unwrap_err();
+        fs::write(&path, "mine").expect("written");
+        let error = LedgerFolder::create(&path).expect_err("it is refused");
         assert_eq!(error, StoreError::NotAFolder { path: path.clone() });
-        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+        assert_eq!(fs::read_to_string(&path).expect("it can be read"), "mine");
         assert!(matches!(LedgerFolder::open(&path), Err(StoreError::NotAFolder { .. })));
         assert!(matches!(LedgerFolder::open(&dir.path().join("none")), Err(StoreError::Missing { .. })));
     }

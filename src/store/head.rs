@@ -130,19 +130,19 @@ mod tests {
 
     #[test]
     fn the_lock_tells_a_living_writer_and_ends_with_it() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().expect("a temp folder");
         let database = dir.path().join("leg.db");
         assert!(!is_writer_alive(&database));
-        let mut owned = HeadFile::create(&database).unwrap();
+        let mut owned = HeadFile::create(&database).expect("it can be made");
         assert!(is_writer_alive(&database));
         assert!(matches!(HeadFile::reopen(&database), Err(StoreError::WriterAlive { .. })));
         assert!(matches!(HeadFile::create(&database), Err(StoreError::Exists { .. })));
         let head = Head { seq: Seq(7), digest: Digest::of(b"seven") };
-        owned.write(&genesis()).unwrap();
-        owned.write(&head).unwrap();
+        owned.write(&genesis()).expect("written");
+        owned.write(&head).expect("written");
         assert_eq!(read_head(&database), Some(head));
         drop(owned);
         assert!(!is_writer_alive(&database));
-        HeadFile::reopen(&database).unwrap();
+        HeadFile::reopen(&database).expect("it opens");
     }
 }

@@ -97,18 +97,18 @@ mod tests {
 
     #[test]
     fn a_copy_knows_what_it_is() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a temp folder");
         let database = folder.path().join("leg.db");
         assert_eq!(Pulled::of(&database), None);
         let mut pulled = Pulled::new("file:///sink", None, Seq(9));
-        pulled.note(&database).unwrap();
+        pulled.note(&database).expect("written");
         assert_eq!(Pulled::of(&database), Some(pulled.clone()));
         assert_eq!(pulled.missing(Seq(9)), None);
-        assert!(pulled.missing(Seq(4)).unwrap().contains("speaks of event 9"));
+        assert!(pulled.missing(Seq(4)).expect("it is there").contains("speaks of event 9"));
         pulled.why = Some("half of it is gone".to_owned());
-        pulled.note(&database).unwrap();
-        assert!(Pulled::of(&database).unwrap().missing(Seq(9)).unwrap().contains("half of it is gone"));
-        fs::write(path_of(&database), "{").unwrap();
-        assert!(Pulled::of(&database).unwrap().missing(Seq(9)).is_some(), "in doubt it is not whole");
+        pulled.note(&database).expect("written");
+        assert!(Pulled::of(&database).expect("it is there").missing(Seq(9)).expect("it is there").contains("half of it is gone"));
+        fs::write(path_of(&database), "{").expect("written");
+        assert!(Pulled::of(&database).expect("it is there").missing(Seq(9)).is_some(), "in doubt it is not whole");
     }
 }

@@ -12,6 +12,9 @@ use serde_json::Value;
 /// Nothing here takes longer unless it is broken; the machine may be busy.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// A program in a pool of one slot; more words follow.
+const IN_A_SLOT: [&str; 6] = ["pool", "run", "--pool", "vm", "--slots", "1"];
+
 /// A host of its own: one folder for state, one to work in.
 struct Host {
     folder: tempfile::TempDir,
@@ -176,21 +179,8 @@ fn a_destroy_that_fails_or_hangs_puts_the_slot_away_for_everybody_to_see() {
     ];
     for (destroy, timeout, reason) in cases {
         let host = Host::new();
-        let boot = [
-            "pool",
-            "run",
-            "--pool",
-            "vm",
-            "--slots",
-            "1",
-            "--destroy",
-            destroy,
-            "--destroy-timeout",
-            timeout,
-            "--quarantine",
-            "3",
-        ];
-        let failed = host.run(&[&boot[..], &["--", "false"]].concat());
+        let boot = ["--destroy", destroy, "--destroy-timeout", timeout, "--quarantine", "3", "--", "false"];
+        let failed = host.run(&[&IN_A_SLOT[..], &boot].concat());
         assert_eq!(failed.status.code(), Some(1), "{}", said(&failed));
         assert!(said(&failed).contains("in quarantine until"), "{}", said(&failed));
         let pool = host.pool();
@@ -316,19 +306,8 @@ fn a_cancelled_waiter_gives_way_without_taking_the_slot() {
 #[test]
 fn a_cancelled_holder_destroys_and_gives_back() {
     let host = Host::new();
-    let holder = host.start(&[
-        "pool",
-        "run",
-        "--pool",
-        "vm",
-        "--slots",
-        "1",
-        "--destroy",
-        "echo $LEDGER_DESTROY_WHY $LEDGER_SLOT > why",
-        "--",
-        "sleep",
-        "1000",
-    ]);
+    let holder = host
+        .start(&[&IN_A_SLOT[..], &["--destroy", "echo $LEDGER_DESTROY_WHY $LEDGER_SLOT > why", "--", "sleep", "1000"]].concat());
     host.until("it runs", |pool| pool["held"] == 1);
     holder.signal(rustix::process::Signal::INT);
     assert_eq!(holder.ended(), 130);

@@ -105,7 +105,8 @@ fn hexadecimal_digits_and_base64_that_is_broken_into_lines() {
     let redactor = Redactor::new([&secret]);
     let text = base64::engine::general_purpose::STANDARD.encode(&secret);
     for width in [64, 76] {
-        let lines: Vec<&str> = text.as_bytes().chunks(width).map(|line| std::str::from_utf8(line).unwrap()).collect();
+        let lines: Vec<&str> =
+            text.as_bytes().chunks(width).map(|line| std::str::from_utf8(line).expect("it is well formed")).collect();
         let shown = redactor.text(&lines.join("\n"));
         assert!(shown.lines().all(|line| line == "***"), "{width}: {shown}");
     }
@@ -147,7 +148,8 @@ fn masks_of_variables() {
         ("Y_TOKEN", "true"),
         ("HOME", "/home/me"),
     ];
-    let masks: Vec<String> = masks_of(&variables).into_iter().map(|mask| String::from_utf8(mask).unwrap()).collect();
+    let masks: Vec<String> =
+        masks_of(&variables).into_iter().map(|mask| String::from_utf8(mask).expect("it is well formed")).collect();
     assert_eq!(masks, ["OTHER,literal-value", "other-value", "literal-value", "tok-value"]);
     assert_eq!(masks_of(&[("LEDGER_MASK", "A"), ("A", "value")]), [b"value".to_vec()]);
 }
@@ -223,7 +225,7 @@ proptest! {
         let mut stream = redactor.stream();
         let (mut out, mut rest, mut cuts) = (Vec::new(), text.as_slice(), cuts.iter().cycle());
         while !rest.is_empty() {
-            let cut = (*cuts.next().unwrap()).min(rest.len());
+            let cut = (*cuts.next().expect("there is one")).min(rest.len());
             stream.push(&rest[..cut], &mut out);
             prop_assert!(stream.held() < redactor.reach().max(1));
             rest = &rest[cut..];

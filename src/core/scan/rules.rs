@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     fn first(rules: &[(&str, &str)], input: &[u8], size: usize) -> Option<String> {
-        let mut matcher = Rules::new(rules.iter().copied()).unwrap().matcher();
+        let mut matcher = Rules::new(rules.iter().copied()).expect("it is well formed").matcher();
         input.chunks(size).for_each(|chunk| matcher.push(chunk));
         matcher.finish().map(|(outcome, _)| outcome.as_str().to_owned())
     }
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn long_lines_are_searched_in_bounded_room() {
-        let mut matcher = Rules::new([("NEEDLE", "infra")]).unwrap().matcher();
+        let mut matcher = Rules::new([("NEEDLE", "infra")]).expect("it is well formed").matcher();
         for _ in 0..200 {
             matcher.push(&[b'x'; 64 * 1024]);
             assert!(matcher.carry.capacity() <= 4 * WINDOW);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn wrong_rules_are_named() {
-        let error = |pattern, outcome| Rules::new([("ok", "x"), (pattern, outcome)]).unwrap_err().to_string();
+        let error = |pattern, outcome| Rules::new([("ok", "x"), (pattern, outcome)]).expect_err("it is refused").to_string();
         assert_eq!(error("(", "x"), "[[classify]] rule 2: pattern '(': error: unclosed group");
         assert!(error("a", "pass").contains("rule 2: outcome 'pass' is refused"));
         assert!(error("a", "Bad Word").contains("'Bad Word' must be lower-case"));
@@ -166,7 +166,10 @@ mod tests {
     #[test]
     fn only_a_failure_of_the_test_is_refined() {
         let rule = || Some((Outcome::Other("infra".to_owned()), "X"));
-        assert_eq!(refined(&Outcome::TestFailure, rule()).unwrap().1, "refined from test-failure to infra: the output matches 'X'");
+        assert_eq!(
+            refined(&Outcome::TestFailure, rule()).expect("it is there").1,
+            "refined from test-failure to infra: the output matches 'X'"
+        );
         for outcome in [Outcome::Pass, Outcome::FileWatchdogTimeout, Outcome::OomKilled, Outcome::Cancelled, Outcome::NotRun] {
             assert!(refined(&outcome, rule()).is_none());
         }

@@ -185,21 +185,21 @@ fn every_end_gives_back_what_was_taken() {
     ];
     for (teardown, inputs, effects, end) in table {
         let mut hold = Hold::waiting(*teardown);
-        let done: Vec<Effect> = inputs.iter().flat_map(|&input| hold.step(input).unwrap()).collect();
+        let done: Vec<Effect> = inputs.iter().flat_map(|&input| hold.step(input).expect("the step is allowed")).collect();
         assert_eq!((done.as_slice(), hold.phase()), (*effects, Phase::Over(*end)), "{inputs:?}");
     }
     let mut waiting = Hold::waiting(Teardown::Command);
-    let illegal = waiting.step(Input::Destroyed(Answer::Gone)).unwrap_err();
+    let illegal = waiting.step(Input::Destroyed(Answer::Gone)).expect_err("it is refused");
     assert_eq!(illegal.phase, Phase::Waiting);
 }
 
 #[test]
 fn pool_names_make_one_harmless_folder_each() {
     for name in ["mac", "../../etc/passwd", "/", ".", "..", "CON", "a b", "é", "a/b", "a\\b", &"x".repeat(200)] {
-        let folder = name.parse::<PoolName>().unwrap().folder();
+        let folder = name.parse::<PoolName>().expect("it is well formed").folder();
         assert!(folder.len() <= 60 && folder.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')), "{folder}");
     }
-    let folder = |name: &str| name.parse::<PoolName>().unwrap().folder();
+    let folder = |name: &str| name.parse::<PoolName>().expect("it is well formed").folder();
     assert_ne!(folder("mac").to_lowercase(), folder("MAC").to_lowercase());
     assert_ne!(folder("a/b"), folder("a_b"));
     for name in ["", "a\nb", "a\0b", "\u{1b}[31m", &"x".repeat(201)] {

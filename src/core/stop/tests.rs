@@ -65,7 +65,8 @@ fn fates(verdict: Option<Verdict>) -> Vec<(i32, Fate)> {
 
 #[test]
 fn a_clean_file_costs_two_scans_and_no_wait() {
-    let verdict = check(five_seconds(), &[(0, Input::Begin, "scan"), (0, whole(&[]), "scan"), (0, whole(&[]), "clean")]).unwrap();
+    let verdict = check(five_seconds(), &[(0, Input::Begin, "scan"), (0, whole(&[]), "scan"), (0, whole(&[]), "clean")])
+        .expect("it is there");
     assert!(verdict.ends.is_empty() && !verdict.escalated && verdict.notes.is_empty());
 }
 
@@ -91,7 +92,7 @@ fn the_leader_is_asked_first_and_the_rest_when_it_is_gone() {
             (4, whole(&[]), "clean"),
         ],
     );
-    assert!(!verdict.as_ref().unwrap().escalated);
+    assert!(!verdict.as_ref().expect("it is there").escalated);
     assert_eq!(fates(verdict), [(2, Fate::Terminated)]);
 }
 
@@ -112,7 +113,7 @@ fn half_the_grace_is_the_leaders_and_one_grace_is_all() {
             (5001, whole(&[]), "clean"),
         ],
     );
-    assert!(verdict.as_ref().unwrap().escalated);
+    assert!(verdict.as_ref().expect("it is there").escalated);
     assert_eq!(fates(verdict), [(2, Fate::Killed)]);
 }
 
@@ -273,7 +274,7 @@ fn what_cannot_be_counted_is_unknown_and_never_clean() {
             (501, unsure(), "unknown"),
         ],
     );
-    assert_eq!(verdict.unwrap().notes, ["no list"]);
+    assert_eq!(verdict.expect("it is there").notes, ["no list"]);
 }
 
 #[test]
@@ -289,7 +290,7 @@ fn an_empty_scan_that_is_blind_proves_nothing_and_the_dead_are_dead() {
             (1, blind(&[]), "unknown"),
         ],
     );
-    assert_eq!(verdict.as_ref().unwrap().notes, ["no hold"]);
+    assert_eq!(verdict.as_ref().expect("it is there").notes, ["no hold"]);
     assert_eq!(fates(verdict), [(2, Fate::Killed)]);
 }
 

@@ -19,7 +19,7 @@ fn leg(platform: &str, durations: &[(&str, f64)]) -> LegRow {
         file.started_at = Some(at);
         file.duration_s = Secs::from_f64(*seconds);
         file.cleanup_verified = Some(true);
-        at = at.plus(file.duration_s.unwrap()).plus(Secs::from_secs(1));
+        at = at.plus(file.duration_s.expect("it is there")).plus(Secs::from_secs(1));
         files.push(file);
     }
     let json = serde_json::json!({
@@ -27,7 +27,7 @@ fn leg(platform: &str, durations: &[(&str, f64)]) -> LegRow {
         "terminal": Terminal::Complete, "conclusion": Conclusion::Pass, "why": "", "loop_finished": true, "files_reported": files.len(),
         "files_failed": 0, "resource_verdict": ResourceVerdict::Healthy, "sinks": [], "attempts": [], "files": files
     });
-    serde_json::from_value(json).unwrap()
+    serde_json::from_value(json).expect("JSON that fits")
 }
 
 const NAMES: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
@@ -43,12 +43,12 @@ fn sloped(slope: f64) -> Vec<(&'static str, f64)> {
 fn sampled(leg: &mut LegRow, idle_file: &str, idle: f64, held_per_file: f64) {
     let mut samples = Vec::new();
     for (at, file) in leg.files.iter().enumerate() {
-        let (start, seconds) = (file.started_at.unwrap(), file.duration_s.unwrap().as_f64());
+        let (start, seconds) = (file.started_at.expect("it is there"), file.duration_s.expect("it is there").as_f64());
         let mut t = 0.0;
         while t <= seconds {
             let without = file.file == idle_file && t < idle;
             samples.push(HostSample {
-                ts: start.plus(Secs::from_f64(t).unwrap()),
+                ts: start.plus(Secs::from_f64(t).expect("it is there")),
                 mem_total_mib: Some(16_000),
                 mem_available_mib: Some(12_000 - (held_per_file * at as f64) as u64),
                 mem_free_mib: Some(2_000),
@@ -72,7 +72,7 @@ fn known_slopes_are_found() {
     for slope in [0.0, 0.002, 0.026] {
         let judged = leg("macos", &sloped(slope));
         let trend = ask(&judged, &[&reference]);
-        let raw = trend.raw.unwrap();
+        let raw = trend.raw.expect("it is there");
         assert!((raw.least_squares - slope).abs() < 0.0005 && (raw.robust - slope).abs() < 0.0005, "{slope}: {raw:?}");
         let word = if slope > 0.001 { "cost climbs" } else { "no climb" };
         assert!(trend.verdict[0].starts_with(word), "{slope}: {}", trend.verdict[0]);
@@ -90,12 +90,12 @@ fn one_inflated_file_is_found_and_taken_out() {
         sampled(&mut judged, "k", 619.0, 0.0);
         judged.files[10].components.push(Component { name: "cold download".to_owned(), seconds: 619.0 });
         let trend = ask(&judged, &[&reference]);
-        let (raw, without) = (trend.raw.unwrap(), trend.without_idle.unwrap());
+        let (raw, without) = (trend.raw.expect("it is there"), trend.without_idle.expect("it is there"));
         assert!(raw.least_squares > 0.2, "{raw:?}");
         assert!((without.least_squares - slope).abs() < 0.01 && (without.robust - slope).abs() < 0.002, "{without:?}");
-        let components = trend.without_components.unwrap();
+        let components = trend.without_components.expect("it is there");
         assert!((components.least_squares - slope).abs() < 0.0005, "{components:?}");
-        let lever = trend.lever.as_ref().unwrap();
+        let lever = trend.lever.as_ref().expect("it is there");
         assert_eq!((lever.file.as_str(), lever.position), ("k", 11));
         assert!((lever.without - slope).abs() < 0.0005);
         let words = trend.verdict.join("\n");
@@ -113,9 +113,9 @@ fn what_accumulates_is_named_and_what_does_not_is_not() {
     let trend = ask(&judged, &[]);
     assert_eq!(trend.raw, None);
     assert!(trend.verdict[0].contains("cannot be said: there is no reference"), "{:?}", trend.verdict);
-    let held = trend.resources.iter().find(|resource| resource.what == Held::MemoryHeld).unwrap();
+    let held = trend.resources.iter().find(|resource| resource.what == Held::MemoryHeld).expect("there is one");
     assert_eq!((held.first, held.last, held.net), (4050.0, 4550.0, 500.0));
-    assert!((held.slope.unwrap().robust - 50.0).abs() < 1e-9);
+    assert!((held.slope.expect("it is there").robust - 50.0).abs() < 1e-9);
     assert!(
         trend.verdict.iter().any(|text| text.starts_with("accumulates: memory held 4050 to 4550 MiB, +50.0 MiB per file")),
         "{:?}",
@@ -153,9 +153,9 @@ fn isolated_groups_against_one_sequence() {
     let groups: Vec<&LegRow> = groups.iter().collect();
     let dearer: Vec<(&str, f64)> = files.iter().map(|(name, seconds)| (*name, seconds * 1.3)).collect();
     let judged = leg("macos", &dearer);
-    let isolation = ask(&judged, &groups).isolation.unwrap();
+    let isolation = ask(&judged, &groups).isolation.expect("it is there");
     assert_eq!((isolation.groups, isolation.level.files), (3, 12));
-    assert!((isolation.level.median_ratio - 1.3).abs() < 1e-3 && isolation.level.low.unwrap() > 1.29, "{isolation:?}");
+    assert!((isolation.level.median_ratio - 1.3).abs() < 1e-3 && isolation.level.low.expect("it is there") > 1.29, "{isolation:?}");
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl ChildWatch {
             return;
         }
         // In a crowd a look takes minutes, and nobody else would hear ledger's next word; what holds the tree needs no notes.
-        if tree.is_bound() && process::is_host_crowded() {
+        if tree.is_found_without_notes() && process::is_host_crowded() {
             self.next_note_ms = before + super::NOTE_EVERY_MS;
             return;
         }

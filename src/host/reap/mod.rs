@@ -46,6 +46,7 @@ fn sweep_unowned(order: StopOrder, tree: OurTree, hurry: Hurry) -> Swept {
     let began = clock::now();
     let mut unowned = Unowned { tree, hurry };
     let verdict = perform(hurried(order, &unowned.hurry), &mut unowned);
+    unowned.tree.let_go();
     unowned.tree.release(&verdict.ends);
     let survivors: Vec<ProcessId> = verdict.ends.iter().filter(|end| end.fate.is_alive()).map(|end| end.id).collect();
     adopted::expect(&survivors);

@@ -50,7 +50,7 @@ impl Look {
 
 impl OurTree {
     /// Whether it can be found again without notes of it.
-    pub fn is_bound(&self) -> bool {
+    pub fn is_found_without_notes(&self) -> bool {
         self.leaf.is_some() || self.has(Mechanism::Subreaper)
     }
 

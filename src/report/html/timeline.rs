@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn a_lost_leg_shows_its_wedge_and_lease() {
         let night = fixtures::night();
-        let svg = render(&night.legs[2]).unwrap();
+        let svg = render(&night.legs[2]).expect("it is well formed");
         for part in [
             "last moved on: the wedge is after this",
             "last heartbeat",
@@ -295,7 +295,7 @@ mod tests {
         leg.files[1].started_at = Some(Wall(i64::MIN));
         leg.samples[3].ts = Wall(i64::MAX);
         leg.samples[4].load_1m = Some(1e300);
-        let svg = render(&leg).unwrap();
+        let svg = render(&leg).expect("it is well formed");
         assert!(!svg.contains("NaN") && !svg.contains("inf") && svg.len() < 60_000, "{}", svg.len());
     }
 }

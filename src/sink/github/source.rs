@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_check_run_without_its_text_is_known_by_name_and_external_id() {
         for (platform, target, shard) in [("macos-x86", "stable", None), ("a/b", "7.20", Some("2/3")), ("x", "y/z", None)] {
-            let shard = shard.map(|shard| shard.parse().unwrap());
+            let shard = shard.map(|shard| shard.parse().expect("it is well formed"));
             let leg = LegId { run_id: "36".into(), attempt: "2".into(), platform: platform.into(), target: target.into(), shard };
             assert_eq!(leg_of(&check_name(&leg), &external_id(&leg)), Some(leg));
         }

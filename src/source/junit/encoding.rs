@@ -135,9 +135,9 @@ mod tests {
 
     fn text(bytes: &[u8], chunk: usize) -> Result<String, String> {
         let stream = io::BufReader::with_capacity(chunk, bytes);
-        let mut decoded = as_utf8(stream).unwrap()?;
+        let mut decoded = as_utf8(stream).expect("it is there")?;
         let mut text = String::new();
-        decoded.read_to_string(&mut text).unwrap();
+        decoded.read_to_string(&mut text).expect("it can be read");
         Ok(text)
     }
 
@@ -155,9 +155,9 @@ mod tests {
             assert_eq!(text(document("utf-8").as_bytes(), chunk), Ok(document("utf-8")));
         }
         let latin = b"<?xml version=\"1.0\" encoding='ISO-8859-1'?><testsuite name=\"caf\xe9 \x80\"/>";
-        assert!(text(latin, 4).unwrap().ends_with("<testsuite name=\"café €\"/>"));
+        assert!(text(latin, 4).expect("it is there").ends_with("<testsuite name=\"café €\"/>"));
         assert_eq!(text(b"<?xml version=\"1.0\" encoding=\"Shift_JIS\"?><a/>", 9), Err("Shift_JIS".to_owned()));
-        assert_eq!(text(&little[..little.len() - 1], 5).unwrap().chars().last(), Some('\u{fffd}'));
+        assert_eq!(text(&little[..little.len() - 1], 5).expect("it is there").chars().last(), Some('\u{fffd}'));
         assert_eq!(text(b"", 5), Ok(String::new()));
     }
 }

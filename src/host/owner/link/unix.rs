@@ -28,7 +28,8 @@ pub struct Link {
     closed: bool,
 }
 
-/// An owner that has to kill its tree first needs at most this long; what does not end even by KILL hangs in a call of the kernel.
+/// Half of it an owner may take that has to kill its tree first; what has not ended at the other end, after KILL, hangs in a call of the
+/// kernel.
 const LAST_RITES: Duration = Duration::from_secs(30);
 
 fn ends_within(mut child: Child, bound: Duration) -> bool {
