@@ -32,7 +32,8 @@ const LONGEST_VERIFY: u64 = 6;
 /// What still lives this long after KILL gets it again, by itself, and then after twice as long each time: cgroup.kill passes over a
 /// process whose first thread has ended while others run (measured on Linux 6.18).
 const KILL_AGAIN: Secs = Secs::from_millis(50);
-/// How long scans may stay incomplete before nothing is proved.
+/// How long scans may stay incomplete before nothing is proved. After half of it, KILL goes to whatever can be reached as a whole:
+/// who is never there when it is looked at can be ended by no other means.
 const UNSURE: Secs = Secs::from_millis(500);
 /// So many processes are looked at within a millisecond.
 const LOOKED_AT_IN_A_MS: usize = 40;
@@ -136,6 +137,7 @@ pub enum Effect {
     Scan,
     Term(Vec<ProcessId>),
     Freeze(Vec<ProcessId>, Reach),
+    /// Of nobody in particular where the list is empty.
     Kill(Vec<ProcessId>, Reach),
     /// A monotonic time in milliseconds.
     WaitUntil(u64),
@@ -212,6 +214,7 @@ pub struct Stop {
     tracks: BTreeMap<ProcessId, Track>,
     empties: u32,
     unsure_since: Option<u64>,
+    killed_unseen: bool,
     poll_ms: u64,
     notes: Vec<String>,
 }
@@ -224,6 +227,7 @@ impl Stop {
             tracks: BTreeMap::new(),
             empties: 0,
             unsure_since: None,
+            killed_unseen: false,
             poll_ms: 1,
             notes: Vec::new(),
         }
@@ -351,12 +355,18 @@ impl Stop {
             return self.finish(if blind_to.is_some() { Cleanup::Unknown } else { Cleanup::Clean });
         };
         self.empties = 0;
-        let since = *self.unsure_since.get_or_insert(now);
-        if now.saturating_sub(since) >= UNSURE.millis() {
+        let unsure_ms = now.saturating_sub(*self.unsure_since.get_or_insert(now));
+        if unsure_ms >= UNSURE.millis() {
             self.notes.push(why);
             return self.finish(Cleanup::Unknown);
         }
-        vec![Effect::WaitUntil(self.next_poll(now, 0))]
+        let mut effects = Vec::new();
+        if unsure_ms >= UNSURE.millis() / 2 && !self.killed_unseen {
+            self.killed_unseen = true;
+            effects.push(Effect::Kill(Vec::new(), self.reach()));
+        }
+        effects.push(Effect::WaitUntil(self.next_poll(now, 0)));
+        effects
     }
 
     fn first_seen(&mut self, now: u64, live: &[Seen]) -> Vec<Effect> {

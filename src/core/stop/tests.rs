@@ -270,11 +270,27 @@ fn what_cannot_be_counted_is_unknown_and_never_clean() {
             (0, Input::Begin, "scan"),
             (0, whole(&[]), "scan"),
             (0, unsure(), "wait:1"),
-            (499, unsure(), "wait:501"),
+            (249, unsure(), "wait:251"),
+            (251, unsure(), "kill: wait:255"),
+            (499, unsure(), "wait:507"),
             (501, unsure(), "unknown"),
         ],
     );
     assert_eq!(verdict.expect("it is there").notes, ["no list"]);
+}
+
+#[test]
+fn who_is_never_there_when_it_is_looked_at_is_killed_unseen() {
+    check(
+        five_seconds(),
+        &[
+            (0, Input::Begin, "scan"),
+            (0, unsure(), "wait:1"),
+            (250, unsure(), "kill: wait:252"),
+            (252, whole(&[]), "scan"),
+            (252, whole(&[]), "clean"),
+        ],
+    );
 }
 
 #[test]

@@ -23,6 +23,8 @@ struct Look {
     found: BTreeMap<i32, OursBy>,
     stats: HashMap<i32, Result<Stat, Unread>>,
     missing: Option<String>,
+    /// The kernel said that somebody was in the leaf, just before its members were listed.
+    leaf_is_populated: bool,
     /// Nobody looks below what the leaf holds. While a tree is being ended this is enough: a process that has left the leaf is handed
     /// over to the subreaper when its parent ends, and is seen then.
     leaf_is_enough: bool,
@@ -88,6 +90,10 @@ impl OurTree {
         }
         // They exist and cannot be looked at: alive, nameless, and without a start time.
         stats.extend(unreadable.into_iter().map(|(pid, ours_by)| (unknown_process(pid), ours_by)));
+        let met_in_leaf = |stat: &Stat| self.bonds.in_leaf.contains(&stat.id.pid) && !stat.is_gone();
+        if look.leaf_is_populated && !stats.iter().any(|(stat, _)| met_in_leaf(stat)) {
+            look.missing.get_or_insert_with(|| "its control group was not empty, and nobody in it was met alive".to_owned());
+        }
         if rooted && children == Children::Some && stats.is_empty() {
             look.missing.get_or_insert_with(|| "the system says there are children and does not list them".to_owned());
         }
@@ -97,7 +103,9 @@ impl OurTree {
     fn find_in_leaf(&mut self, look: &mut Look) {
         self.bonds.in_leaf.clear();
         let Some(leaf) = &self.leaf else { return };
-        let members = leaf.is_populated().and_then(|populated| if populated { leaf.pids() } else { Ok(Vec::new()) });
+        let populated = leaf.is_populated();
+        look.leaf_is_populated = matches!(populated, Ok(true));
+        let members = populated.and_then(|populated| if populated { leaf.pids() } else { Ok(Vec::new()) });
         match members {
             Ok(pids) => {
                 self.bonds.in_leaf.extend(&pids);

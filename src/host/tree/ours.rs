@@ -205,7 +205,12 @@ impl OurTree {
         let _ = deliver_all(&one_by_one, Signal::Stop);
     }
 
+    /// With nobody named, all that can be reached at once, unless some of it may have to be spared.
     pub fn kill(&mut self, ids: &[ProcessId], reach: Reach) -> Answers {
+        let may_spare = !self.spare.is_empty() || !self.spare_pids.is_empty();
+        if ids.is_empty() && may_spare {
+            return Answers::default();
+        }
         self.signalled = true;
         self.end_hold(reach);
         deliver_all(&self.kill_whole(ids, reach), Signal::Kill)
