@@ -169,15 +169,15 @@ impl OurTree {
         self.reach(ids, reach, rustix::process::Signal::KILL)
     }
 
-    /// One by one, so that `resume` continues none that was stopped before.
-    #[expect(clippy::unused_self, reason = "the same surface on every system")]
     /// Never asked for: how many threads want to run is not known here.
+    #[expect(clippy::unused_self, reason = "the same surface on every system")]
     pub(super) fn stand_still(&self, _: bool) -> Option<Hold> {
         None
     }
 
     pub(super) fn move_on(&self, _: Hold) {}
 
+    /// One by one, so that `resume` continues none that was stopped before.
     pub(super) fn pause_whole(&self, ids: &[ProcessId]) -> Vec<ProcessId> {
         ids.to_vec()
     }
