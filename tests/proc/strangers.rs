@@ -8,12 +8,14 @@ use ci_ledger::core::moment::Secs;
 use ci_ledger::core::outcome::Cleanup;
 use ci_ledger::core::pattern::Patterns;
 use ci_ledger::core::process::{Fate, ProcessId};
-use ci_ledger::core::stop::StopOrder;
+use ci_ledger::core::stop::{Role, StopOrder};
+use ci_ledger::host::clock;
 use ci_ledger::host::deliver::{Delivery, Signal, deliver};
 use ci_ledger::host::identity::is_alive;
 use ci_ledger::host::owner::{Owner, OwnerSettings, SpawnSpec};
 use ci_ledger::host::reap::ReapScope;
 use ci_ledger::host::table::{Depth, ProcessTable, SharedTable};
+use ci_ledger::host::tree::{Children, OurTree, Root};
 
 use super::driver::{ENVIRONMENTS, gone, identify, read_pid, run_with, settings, sh, started, swept};
 use crate::support::until;
@@ -117,29 +119,76 @@ async fn a_daemon_that_is_meant_to_live_is_spared_with_its_workers() {
     }
 }
 
+/// A process that sleeps so that nothing but KILL interrupts it, when it is told to, and wakes.
+struct Sleeper {
+    _process: Stranger,
+    id: ProcessId,
+    folder: tempfile::TempDir,
+}
+
+impl Sleeper {
+    fn start(token: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/children/uninterruptible.py");
+        let mut command = Command::new("python3");
+        command.arg(script).current_dir(folder.path()).env("LEDGER_TOKEN", token);
+        let process = Stranger(command.spawn().unwrap());
+        let id = identify(i32::try_from(process.0.id()).unwrap());
+        Self { _process: process, id, folder }
+    }
+
+    fn sleep(&self) {
+        std::fs::write(self.folder.path().join("sleep"), "").unwrap();
+        // A page on its way as the program starts is a sleep as well, and not this one.
+        until("it is about to sleep", || self.folder.path().join("asleep").exists());
+        until("it sleeps", || std::fs::read_to_string(format!("/proc/{}/stat", self.id.pid)).unwrap().contains(") D "));
+    }
+
+    fn wake(&self) {
+        std::fs::write(self.folder.path().join("wake"), "").unwrap();
+        until("it is awake", || self.folder.path().join("awake").exists());
+    }
+}
+
+/// Whoever waits for its disk shows no command line; a daemon that is meant to live is not killed for that.
+#[tokio::test]
+async fn who_may_stay_may_stay_while_it_sleeps() {
+    let _asleep = ENVIRONMENTS.lock().await;
+    let sleeper = Sleeper::start("nobody's");
+    let tree = || {
+        let mut tree = OurTree::new(Root::Nobody);
+        tree.spare = Patterns::new(["*uninterruptible.py*"]).unwrap();
+        tree.noted.insert(sleeper.id);
+        tree
+    };
+    let role = |tree: &mut OurTree| {
+        let scan = tree.scan(Children::Some, clock::now());
+        scan.seen.iter().find(|seen| seen.id == sleeper.id).unwrap().role
+    };
+    let (mut noted, mut looked_at) = (tree(), tree());
+    until("it has become its program", || role(&mut looked_at) == Role::Spared);
+    noted.note(Children::Some);
+    sleeper.sleep();
+    let roles = (role(&mut noted), role(&mut looked_at));
+    // Before anything may fail: the child that it waits for ends by this.
+    sleeper.wake();
+    assert_eq!(roles, (Role::Spared, Role::Spared));
+}
+
 /// Asked in the middle of a sleep that nothing interrupts, a process gives no answer; that is told, and not kept for one.
 #[tokio::test]
 async fn who_sleeps_when_it_is_asked_is_asked_again() {
     let _asleep = ENVIRONMENTS.lock().await;
-    let folder = tempfile::tempdir().unwrap();
-    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/children/uninterruptible.py");
     let token = uuid::Uuid::new_v4().simple().to_string();
-    let mut command = Command::new("python3");
-    command.arg(script).current_dir(folder.path()).env("LEDGER_TOKEN", &token);
-    let stranger = Stranger(command.spawn().unwrap());
-    let id = identify(i32::try_from(stranger.0.id()).unwrap());
-    let tell = |name: &str| std::fs::write(folder.path().join(name), "").unwrap();
+    let sleeper = Sleeper::start(&token);
+    let id = sleeper.id;
     // Everybody else has answered before it sleeps: it sleeps for no longer than it takes to ask it.
     let table = SharedTable::default();
     table.refresh(Depth::Usual).unwrap();
     table.lock().carriers("no such token", id.start + 1);
-    tell("sleep");
-    // A page on its way as the program starts is a sleep as well, and not this one.
-    until("it is about to sleep", || folder.path().join("asleep").exists());
-    until("it sleeps", || std::fs::read_to_string(format!("/proc/{}/stat", id.pid)).unwrap().contains(") D "));
+    sleeper.sleep();
     let asleep = table.lock().carriers(&token, id.start);
-    tell("wake");
-    until("it is awake", || folder.path().join("awake").exists());
+    sleeper.wake();
     let awake = table.lock().carriers(&token, id.start);
     // Its child, which it waits for, carries the token too.
     assert!(asleep.asleep.contains(&id) && !asleep.found.contains(&id), "{asleep:?}");

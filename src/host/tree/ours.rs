@@ -57,6 +57,8 @@ pub struct OurTree {
     pub spare: Patterns,
     /// Spared by what an earlier sweep recorded, by number; the caller has made sure that numbers still mean the same.
     pub spare_pids: BTreeSet<i32>,
+    /// Whom `spare` has matched: who waits for its disk shows no command line, and is not killed for that.
+    allowed: BTreeSet<ProcessId>,
     pub(super) bonds: Bonds,
     details: HashMap<ProcessId, Details>,
     paused: Option<Vec<ProcessId>>,
@@ -90,6 +92,7 @@ impl OurTree {
             root,
             spare: Patterns::default(),
             spare_pids: BTreeSet::new(),
+            allowed: BTreeSet::new(),
             bonds: Bonds::default(),
             details: HashMap::new(),
             paused: None,
@@ -125,6 +128,7 @@ impl OurTree {
         let mut alive = BTreeSet::new();
         for (stat, _) in stats.iter().filter(|(stat, _)| !stat.is_gone()) {
             self.noted.insert(stat.id);
+            self.is_allowed(stat.id);
             alive.insert(stat.id);
             tally.processes += 1;
             tally.rss_mib += stat.rss_mib();
@@ -171,15 +175,14 @@ impl OurTree {
     }
 
     /// What `--allow-leftover` matches, and all that descends from it: a build server without its workers is no build server.
-    fn spared(&self, stats: &[(Stat, OursBy)]) -> BTreeSet<i32> {
+    fn spared(&mut self, stats: &[(Stat, OursBy)]) -> BTreeSet<i32> {
         let mut spared = self.spare_pids.clone();
         if self.spare.is_empty() && spared.is_empty() {
             return spared;
         }
-        for (stat, _) in stats.iter().filter(|(stat, _)| Some(stat.id) != self.leader && !stat.is_gone()) {
-            let exe = process::exe_path(stat.id.pid).ok();
-            let argv = process::argv(stat.id.pid);
-            if self.spare.match_leftover(ProgramName { exe: exe.as_deref(), argv: argv.as_deref() }) {
+        let leader = self.leader;
+        for (stat, _) in stats.iter().filter(|(stat, _)| Some(stat.id) != leader && !stat.is_gone()) {
+            if self.is_allowed(stat.id) {
                 spared.insert(stat.id.pid);
             }
         }
@@ -191,6 +194,19 @@ impl OurTree {
                 return spared;
             }
         }
+    }
+
+    fn is_allowed(&mut self, id: ProcessId) -> bool {
+        if self.spare.is_empty() {
+            return false;
+        }
+        let exe = process::exe_path(id.pid).ok();
+        let argv = process::argv(id.pid);
+        let matches = self.spare.match_leftover(ProgramName { exe: exe.as_deref(), argv: argv.as_deref() });
+        if matches {
+            self.allowed.insert(id);
+        }
+        matches || (argv.is_none() && self.allowed.contains(&id))
     }
 
     pub fn term(&mut self, ids: &[ProcessId]) -> Answers {
