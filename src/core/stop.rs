@@ -32,8 +32,8 @@ const LONGEST_VERIFY: u64 = 6;
 /// What still lives this long after KILL gets it again, by itself, and then after twice as long each time: cgroup.kill passes over a
 /// process whose first thread has ended while others run (measured on Linux 6.18).
 const KILL_AGAIN: Secs = Secs::from_millis(50);
-/// How long scans may stay incomplete before nothing is proved. After half of it, KILL goes to whatever can be reached as a whole:
-/// who is never there when it is looked at can be ended by no other means.
+/// How long scans may stay incomplete before nothing is proved. Who is never there when it is looked at has to stand still for it, so
+/// after a quarter of this all that can be reached as a whole is frozen, and after half of it killed unseen.
 const UNSURE: Secs = Secs::from_millis(500);
 /// So many processes are looked at within a millisecond.
 const LOOKED_AT_IN_A_MS: usize = 40;
@@ -124,6 +124,8 @@ pub enum Input {
     Signalled {
         refused: Vec<ProcessId>,
         vanished: Vec<ProcessId>,
+        /// The answer to a `Kill` of nobody in particular: something was reached as a whole.
+        unseen: bool,
     },
     /// The time of `WaitUntil` has come, or a child ended before it.
     Woke,
@@ -136,8 +138,8 @@ pub enum Input {
 pub enum Effect {
     Scan,
     Term(Vec<ProcessId>),
+    /// An empty list, here and in `Kill`, is nobody in particular: whatever can be reached as a whole.
     Freeze(Vec<ProcessId>, Reach),
-    /// Of nobody in particular where the list is empty.
     Kill(Vec<ProcessId>, Reach),
     /// A monotonic time in milliseconds.
     WaitUntil(u64),
@@ -214,6 +216,9 @@ pub struct Stop {
     tracks: BTreeMap<ProcessId, Track>,
     empties: u32,
     unsure_since: Option<u64>,
+    /// How often in a row KILL went to nobody in particular.
+    unseen_kills: u32,
+    /// That has reached somebody.
     killed_unseen: bool,
     poll_ms: u64,
     notes: Vec<String>,
@@ -227,6 +232,7 @@ impl Stop {
             tracks: BTreeMap::new(),
             empties: 0,
             unsure_since: None,
+            unseen_kills: 0,
             killed_unseen: false,
             poll_ms: 1,
             notes: Vec::new(),
@@ -242,8 +248,11 @@ impl Stop {
             Input::Woke if matches!(self.phase, Phase::Asking { until, .. } if now_ms >= until) => self.freeze_known(),
             Input::Begin | Input::Woke => vec![Effect::Scan],
             Input::KillNow => self.hurry(),
-            Input::Signalled { refused, vanished } => {
+            Input::Signalled { refused, vanished, unseen } => {
                 self.answered(&refused, &vanished);
+                if unseen && !std::mem::replace(&mut self.killed_unseen, true) {
+                    self.notes.push("what was never met alive in a look was killed as a whole".to_owned());
+                }
                 Vec::new()
             }
             Input::Scanned(scan) => self.scanned(now_ms, scan),
@@ -285,6 +294,7 @@ impl Stop {
         }
         self.empties = 0;
         self.unsure_since = None;
+        self.unseen_kills = 0;
         match self.phase {
             Phase::Looking => self.first_seen(now, &live),
             Phase::Settling { until } if now < until => vec![Effect::WaitUntil(self.next_poll(now, live.len()).min(until))],
@@ -356,14 +366,19 @@ impl Stop {
         };
         self.empties = 0;
         let unsure_ms = now.saturating_sub(*self.unsure_since.get_or_insert(now));
-        if unsure_ms >= UNSURE.millis() {
+        if unsure_ms >= UNSURE.millis() && self.unseen_kills >= LOOKS_IN_VAIN {
             self.notes.push(why);
             return self.finish(Cleanup::Unknown);
         }
         let mut effects = Vec::new();
-        if unsure_ms >= UNSURE.millis() / 2 && !self.killed_unseen {
-            self.killed_unseen = true;
+        if unsure_ms >= UNSURE.millis() / 2 {
+            self.unseen_kills += 1;
             effects.push(Effect::Kill(Vec::new(), self.reach()));
+        } else if unsure_ms >= UNSURE.millis() / 4 {
+            if !matches!(self.phase, Phase::Killing { .. }) {
+                self.phase = Phase::Freezing { round: 0 };
+            }
+            effects.push(Effect::Freeze(Vec::new(), self.reach()));
         }
         effects.push(Effect::WaitUntil(self.next_poll(now, 0)));
         effects
@@ -467,13 +482,14 @@ impl Stop {
             let Some(track) = self.tracks.get_mut(&seen.id) else { continue };
             track.outlived = true;
             match track.kills {
-                _ if track.refused => continue,
                 0 => fresh.push(seen.id),
                 kills if now.saturating_sub(track.killed_at) >= KILL_AGAIN.millis() << kills.min(6) >> 1 => again.push(seen.id),
                 _ => continue,
             }
             track.kills += 1;
             track.killed_at = now;
+            // The answer to this signal counts, and not the one to TERM.
+            track.refused = false;
         }
         let mut effects = Vec::new();
         if !fresh.is_empty() {
@@ -511,7 +527,7 @@ impl Stop {
                 listed.then(|| Ended { id: *id, ours_by: track.ours_by, fate: fate(track, survived) })
             })
             .collect();
-        let escalated = self.tracks.values().any(|track| track.kills > 0);
+        let escalated = self.killed_unseen || self.tracks.values().any(|track| track.kills > 0);
         let notes = std::mem::take(&mut self.notes);
         vec![Effect::Done(Verdict { cleanup, ends, escalated, notes })]
     }

@@ -20,6 +20,8 @@ pub trait Tree {
 pub struct Answers {
     pub refused: Vec<ProcessId>,
     pub vanished: Vec<ProcessId>,
+    /// Nobody was named, and something was reached as a whole.
+    pub unseen: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub fn perform(order: StopOrder, tree: &mut dyn Tree) -> Verdict {
 }
 
 fn signalled(answers: Answers) -> Input {
-    Input::Signalled { refused: answers.refused, vanished: answers.vanished }
+    Input::Signalled { refused: answers.refused, vanished: answers.vanished, unseen: answers.unseen }
 }
 
 #[cfg(test)]

@@ -211,7 +211,7 @@ fn uninterruptible_sleep_is_waited_for_and_then_dirty() {
 
 #[test]
 fn what_refuses_a_signal_is_unkillable_and_dirty() {
-    let refused = || Input::Signalled { refused: vec![id(2)], vanished: Vec::new() };
+    let refused = || Input::Signalled { refused: vec![id(2)], vanished: Vec::new(), unseen: false };
     let verdict = check(
         StopOrder::at_once(),
         &[
@@ -219,7 +219,8 @@ fn what_refuses_a_signal_is_unkillable_and_dirty() {
             (0, whole(&[other(2)]), "freeze:2 scan"),
             (0, whole(&[other(2)]), "kill:2 wait:1"),
             (0, refused(), ""),
-            (100, whole(&[other(2)]), "wait:102"),
+            (100, whole(&[other(2)]), "kill-only:2 wait:102"),
+            (100, refused(), ""),
             (2000, whole(&[other(2)]), "dirty"),
         ],
     );
@@ -270,27 +271,75 @@ fn what_cannot_be_counted_is_unknown_and_never_clean() {
             (0, Input::Begin, "scan"),
             (0, whole(&[]), "scan"),
             (0, unsure(), "wait:1"),
-            (249, unsure(), "wait:251"),
-            (251, unsure(), "kill: wait:255"),
-            (499, unsure(), "wait:507"),
-            (501, unsure(), "unknown"),
+            (124, unsure(), "wait:126"),
+            (126, unsure(), "freeze: wait:130"),
+            (249, unsure(), "freeze: wait:257"),
+            (257, unsure(), "kill: wait:273"),
+            (499, unsure(), "kill: wait:519"),
+            // A look that takes so long proves no more than a short one.
+            (900, unsure(), "kill: wait:920"),
+            (920, unsure(), "unknown"),
         ],
     );
     assert_eq!(verdict.expect("it is there").notes, ["no list"]);
 }
 
 #[test]
-fn who_is_never_there_when_it_is_looked_at_is_killed_unseen() {
-    check(
+fn who_is_never_there_when_it_is_looked_at_has_to_stand_still() {
+    let verdict = check(
         five_seconds(),
         &[
             (0, Input::Begin, "scan"),
             (0, unsure(), "wait:1"),
-            (250, unsure(), "kill: wait:252"),
-            (252, whole(&[]), "scan"),
-            (252, whole(&[]), "clean"),
+            (125, unsure(), "freeze: wait:127"),
+            (127, whole(&[other(2)]), "freeze:2 scan"),
+            (127, whole(&[other(2)]), "kill:2 wait:128"),
+            (128, whole(&[]), "scan"),
+            (128, whole(&[]), "clean"),
         ],
     );
+    assert_eq!(fates(verdict), [(2, Fate::Killed)]);
+}
+
+#[test]
+fn who_does_not_even_then_is_killed_unseen_and_that_is_told() {
+    for unseen in [true, false] {
+        let verdict = check(
+            five_seconds(),
+            &[
+                (0, Input::Begin, "scan"),
+                (0, unsure(), "wait:1"),
+                (125, unsure(), "freeze: wait:127"),
+                (250, unsure(), "kill: wait:254"),
+                (250, Input::Signalled { refused: Vec::new(), vanished: Vec::new(), unseen }, ""),
+                (253, unsure(), "kill: wait:261"),
+                (253, Input::Signalled { refused: Vec::new(), vanished: Vec::new(), unseen }, ""),
+                (254, whole(&[]), "scan"),
+                (254, whole(&[]), "clean"),
+            ],
+        );
+        let verdict = verdict.expect("it is there");
+        assert_eq!((verdict.escalated, verdict.notes.len()), (unseen, usize::from(unseen)));
+    }
+}
+
+#[test]
+fn who_refused_to_be_asked_is_killed_all_the_same() {
+    let refused = || Input::Signalled { refused: vec![id(2)], vanished: Vec::new(), unseen: false };
+    let verdict = check(
+        StopOrder::ask(Secs::from_millis(50)),
+        &[
+            (0, Input::Begin, "scan"),
+            (0, whole(&[leader(), other(2)]), "term:1 wait:1"),
+            (1, whole(&[other(2)]), "term:2 wait:2"),
+            (1, refused(), ""),
+            (50, Input::Woke, "freeze:2 scan"),
+            (50, whole(&[other(2)]), "kill:2 wait:51"),
+            (51, whole(&[]), "scan"),
+            (51, whole(&[]), "clean"),
+        ],
+    );
+    assert_eq!(fates(verdict), [(2, Fate::Killed)]);
 }
 
 #[test]
@@ -343,7 +392,7 @@ fn the_spared_are_never_signalled_and_nothing_that_hits_all_is_used() {
 
 #[test]
 fn what_was_gone_before_our_signal_has_ended_by_itself() {
-    let vanished = || Input::Signalled { refused: Vec::new(), vanished: vec![id(2)] };
+    let vanished = || Input::Signalled { refused: Vec::new(), vanished: vec![id(2)], unseen: false };
     let verdict = check(
         five_seconds(),
         &[

@@ -184,6 +184,7 @@ impl Owner {
 
     /// ledger is gone: nobody is left to ask for grace. What was found is written down for the next start.
     fn last_rites(&mut self) {
+        self.tree.resume();
         let (swept, _) = self.bring_to_an_end(StopOrder::at_once());
         self.write_obituary(&swept);
     }

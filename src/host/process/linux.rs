@@ -16,6 +16,7 @@ const CROWD_PER_CORE: usize = 8;
 pub struct Stat {
     pub id: ProcessId,
     pub ppid: i32,
+    pub group: i32,
     pub session: i32,
     /// The kernel's letter: R, S, D, T, t, Z, X, I.
     pub state: char,
@@ -107,6 +108,7 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     Some(Stat {
         id: ProcessId { pid, start: number(22)? },
         ppid: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
         state: fields.first()?.chars().next()?,
         comm,
@@ -212,7 +214,7 @@ const ARGV_LIMIT: usize = 1024;
 /// Reading it takes the memory lock of the process, and a thread in uninterruptible sleep may hold that lock for ever; so it is not
 /// read while any thread is in that state.
 pub fn argv(pid: i32) -> Option<Vec<String>> {
-    if any_thread_uninterruptible(pid) {
+    if !wakes_soon(pid) {
         return None;
     }
     let bytes = read_head(&format!("/proc/{pid}/cmdline"), ARGV_LIMIT)?;

@@ -15,6 +15,9 @@ use crate::host::process::{self, Stat, Unread};
 #[derive(Debug, Default)]
 pub struct Bonds {
     in_leaf: BTreeSet<i32>,
+    /// The process groups of our own children, in sessions that began below us: whoever is in them is ours too. Each has a member that
+    /// only we wait for, so that its number stays its own until we do.
+    groups: BTreeSet<i32>,
 }
 
 /// One look: processes by number, each with the first reason found why it is ours, and what was read of them on the way.
@@ -94,8 +97,13 @@ impl OurTree {
         if look.leaf_is_populated && !stats.iter().any(|(stat, _)| met_in_leaf(stat)) {
             look.missing.get_or_insert_with(|| "its control group was not empty, and nobody in it was met alive".to_owned());
         }
-        if rooted && children == Children::Some && stats.is_empty() {
-            look.missing.get_or_insert_with(|| "the system says there are children and does not list them".to_owned());
+        let in_ours = |stat: &&Stat| rooted && stat.ppid == own && stat.session != own_session() && stat.group > 1;
+        self.bonds.groups = stats.iter().map(|(stat, _)| stat).filter(in_ours).map(|stat| stat.group).collect();
+        // Whoever of our own children has ended since the wait may have handed us others after they were listed.
+        let ended_meanwhile = |stat: &Stat| stat.is_gone() && stat.ppid == own;
+        let is_whole = stats.iter().any(|(stat, _)| !stat.is_gone()) && !stats.iter().any(|(stat, _)| ended_meanwhile(stat));
+        if rooted && children == Children::Some && !is_whole {
+            look.missing.get_or_insert_with(|| "there were children, and they ended while they were looked at".to_owned());
         }
         (stats, look.missing)
     }
@@ -240,6 +248,18 @@ impl OurTree {
         self.reach(ids, reach, Leaf::kill)
     }
 
+    /// Those that are never met, whom only what takes forks along can reach: the leaf, or else the process groups of our own children.
+    /// Answers whether there was anybody to reach.
+    pub(super) fn hit_unseen(&self, signal: crate::host::deliver::Signal) -> bool {
+        let (act, signal): (fn(&Leaf) -> std::io::Result<()>, Signal) = match signal {
+            crate::host::deliver::Signal::Stop => (Leaf::freeze, Signal::STOP),
+            _ => (Leaf::kill, Signal::KILL),
+        };
+        let leaf = self.leaf.as_ref().filter(|leaf| self.has(Mechanism::CgroupKill) && matches!(leaf.is_populated(), Ok(true)));
+        let by_leaf = leaf.is_some_and(|leaf| act(leaf).is_ok());
+        by_leaf | self.bonds.groups.iter().fold(false, |hit, &group| hit | signal_group(group, signal))
+    }
+
     pub(super) fn stand_still(&self, leader_is_unreaped: bool) -> Option<Hold> {
         let by_leaf = self.leaf.as_ref().is_some_and(|leaf| self.has(Mechanism::CgroupKill) && leaf.freeze().is_ok());
         // What stopped itself would be continued with the rest, and a leader that stands still forks nothing.
@@ -281,6 +301,10 @@ impl OurTree {
     }
 }
 
+fn own_session() -> i32 {
+    rustix::process::getsid(None).map_or(0, |session| session.as_raw_nonzero().get())
+}
+
 fn signal_group(group: i32, signal: Signal) -> bool {
     Pid::from_raw(group).is_some_and(|group| rustix::process::kill_process_group(group, signal).is_ok())
 }
@@ -298,6 +322,7 @@ fn unknown_process(pid: i32) -> Stat {
     Stat {
         id: ProcessId { pid, start: 0 },
         ppid: 0,
+        group: 0,
         session: 0,
         state: '?',
         comm: String::new(),

@@ -169,6 +169,15 @@ impl OurTree {
         self.reach(ids, reach, rustix::process::Signal::KILL)
     }
 
+    /// The leader's group, which may hold nobody any more.
+    pub(super) fn hit_unseen(&self, signal: crate::host::deliver::Signal) -> bool {
+        let _ = match signal {
+            crate::host::deliver::Signal::Stop => self.freeze_whole(&[], Reach::Whole),
+            _ => self.kill_whole(&[], Reach::Whole),
+        };
+        false
+    }
+
     /// Never asked for: how many threads want to run is not known here.
     #[expect(clippy::unused_self, reason = "the same surface on every system")]
     pub(super) fn stand_still(&self, _: bool) -> Option<Hold> {

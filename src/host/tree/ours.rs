@@ -12,9 +12,13 @@ use crate::core::process::{Fate, Leftover, OursBy, ProcessId, thousandths};
 use crate::core::redact::shown_command;
 use crate::core::stop::{Activity, Ended, Reach, Role, Scan, Seen};
 use crate::host::cgroup::Leaf;
+use crate::host::clock;
 use crate::host::deliver::{Signal, deliver_all};
 use crate::host::process::{self, Stat};
 use crate::host::sweep::Answers;
+
+/// So often the leaf is looked at for what the spared have forked just then.
+const RELEASE_ROUNDS: usize = 8;
 
 /// From where the closure over children starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +66,8 @@ pub struct OurTree {
     pub(super) bonds: Bonds,
     details: HashMap<ProcessId, Details>,
     paused: Option<Vec<ProcessId>>,
+    /// Stopped one by one for their end; who turns out to be spared is continued.
+    stopped: BTreeSet<ProcessId>,
     pub(super) held: Option<Hold>,
     /// How many there were at the last look.
     pub(super) last_seen: usize,
@@ -96,6 +102,7 @@ impl OurTree {
             bonds: Bonds::default(),
             details: HashMap::new(),
             paused: None,
+            stopped: BTreeSet::new(),
             held: None,
             last_seen: 0,
             signalled: false,
@@ -215,21 +222,34 @@ impl OurTree {
     }
 
     pub fn freeze(&mut self, ids: &[ProcessId], reach: Reach) {
+        if ids.is_empty() {
+            self.hit_whole(Signal::Stop, reach);
+            return;
+        }
         self.signalled = true;
         self.end_hold(reach);
         let one_by_one = self.freeze_whole(ids, reach);
         let _ = deliver_all(&one_by_one, Signal::Stop);
+        self.stopped.extend(one_by_one);
     }
 
-    /// With nobody named, all that can be reached at once, unless some of it may have to be spared.
     pub fn kill(&mut self, ids: &[ProcessId], reach: Reach) -> Answers {
-        let may_spare = !self.spare.is_empty() || !self.spare_pids.is_empty();
-        if ids.is_empty() && may_spare {
-            return Answers::default();
+        if ids.is_empty() {
+            return Answers { unseen: self.hit_whole(Signal::Kill, reach), ..Answers::default() };
         }
         self.signalled = true;
         self.end_hold(reach);
         deliver_all(&self.kill_whole(ids, reach), Signal::Kill)
+    }
+
+    /// All that can be reached at once, unless some of it may have to be spared.
+    fn hit_whole(&mut self, signal: Signal, reach: Reach) -> bool {
+        if reach == Reach::Named || !self.spare.is_empty() || !self.spare_pids.is_empty() {
+            return false;
+        }
+        self.signalled = true;
+        self.end_hold(reach);
+        self.hit_unseen(signal)
     }
 
     /// Stops the tree so that it can be continued: what was stopped already stays stopped then.
@@ -251,16 +271,22 @@ impl OurTree {
         let _ = deliver_all(&stopped, Signal::Continue);
     }
 
-    /// What a sweep found, for the record. A long list is cut, and the cut is said.
+    /// What a sweep found, for the record. A long list is cut, never a survivor before one that is gone, and the cut is said.
     pub fn leftovers(&self, ends: &[Ended], notes: &mut Vec<String>) -> Vec<Leftover> {
         if ends.len() > LISTED {
             notes.push(format!("{} leftovers, of which {LISTED} are listed", ends.len()));
         }
-        ends.iter().take(LISTED).map(|end| self.leftover(end)).collect()
+        let (alive, gone): (Vec<&Ended>, Vec<&Ended>) = ends.iter().partition(|end| end.fate.is_alive());
+        let mut listed: Vec<&Ended> = alive.into_iter().chain(gone).take(LISTED).collect();
+        listed.sort_unstable_by_key(|end| end.id);
+        listed.into_iter().map(|end| self.leftover(end)).collect()
     }
 
     fn leftover(&self, end: &Ended) -> Leftover {
-        let details = self.details.get(&end.id).cloned().unwrap_or_default();
+        // Of a crowd not everybody was looked at closely; who is still there can be.
+        let now = || process::stat(end.id.pid).ok().filter(|stat| stat.id == end.id).map(|stat| details(&stat, clock::now()));
+        let known = self.details.get(&end.id).cloned();
+        let details = known.or_else(|| end.fate.is_alive().then(now).flatten()).unwrap_or_default();
         let still_there = matches!(end.fate, Fate::Survived | Fate::Unkillable);
         Leftover {
             pid: end.id.pid,
@@ -275,11 +301,22 @@ impl OurTree {
         }
     }
 
-    /// Lets the spared leave the leaf, so that it can be removed.
+    /// After a sweep: what was spared goes on, and leaves the leaf with what it has started meanwhile, so that the leaf can be removed.
+    /// What could not be ended is not left frozen either.
     pub fn release(&self, ends: &[Ended]) {
+        let (spared, survivors): (Vec<&Ended>, Vec<&Ended>) =
+            ends.iter().filter(|end| end.fate.is_alive()).partition(|end| end.fate == Fate::Allowed);
+        let stopped: Vec<ProcessId> = spared.iter().map(|end| end.id).filter(|id| self.stopped.contains(id)).collect();
+        let _ = deliver_all(&stopped, Signal::Continue);
         let Some(leaf) = &self.leaf else { return };
-        for end in ends.iter().filter(|end| end.fate == Fate::Allowed) {
+        let _ = leaf.thaw();
+        for end in &spared {
             let _ = leaf.release(end.id.pid);
+        }
+        // Only the spared can have forked since.
+        let forked = || leaf.pids().ok().filter(|pids| !pids.is_empty() && !spared.is_empty() && survivors.is_empty());
+        for pid in std::iter::from_fn(forked).take(RELEASE_ROUNDS).flatten() {
+            let _ = leaf.release(pid);
         }
     }
 }

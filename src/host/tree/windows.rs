@@ -128,6 +128,14 @@ impl OurTree {
         ids.iter().filter(|id| !self.bonds.in_job.contains(&id.pid)).copied().collect()
     }
 
+    /// The job, which may hold nobody any more.
+    pub(super) fn hit_unseen(&self, signal: crate::host::deliver::Signal) -> bool {
+        if signal == crate::host::deliver::Signal::Kill {
+            let _ = self.kill_whole(&[], Reach::Whole);
+        }
+        false
+    }
+
     /// Never asked for: how many threads want to run is not known here.
     pub(super) fn stand_still(&self, _: bool) -> Option<Hold> {
         None
