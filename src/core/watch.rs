@@ -134,6 +134,8 @@ pub struct Watch {
     ended_after: Option<Secs>,
     swept: Option<Swept>,
     used: Option<TreeUse>,
+    /// When a sweep that began with a longer grace than a cancelled file gets is to give none any more.
+    kill_at_ms: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -162,6 +164,7 @@ impl Watch {
             ended_after: None,
             swept: None,
             used: None,
+            kill_at_ms: None,
         }
     }
 
@@ -187,6 +190,7 @@ impl Watch {
     pub fn wake_in(&self, now: Moment) -> Option<Secs> {
         match self.phase {
             Phase::LastLook { until_ms } => Some(Secs::from_millis(until_ms.saturating_sub(now.mono_ms))),
+            Phase::Sweeping => self.kill_at_ms.map(|at_ms| Secs::from_millis(at_ms.saturating_sub(now.mono_ms))),
             // A start that does not come to its end is the file's time too.
             Phase::Spawning | Phase::Running if self.paused_since.is_none() => {
                 let cap = self.bounds.cap?;
@@ -230,9 +234,10 @@ impl Watch {
             Input::Evidence(evidence) => self.looked(now, evidence, &mut effects),
             Input::Swept { swept, used } if self.phase == Phase::Sweeping => self.tree_swept(now, swept, used, &mut effects),
             Input::Drained(printed) if self.phase == Phase::Draining => self.finish(now, printed, &mut effects),
-            Input::Cancel => self.cancel(&mut effects),
+            Input::Cancel => self.cancel(now, &mut effects),
             Input::KillNow => {
-                self.cancel(&mut effects);
+                self.cancel(now, &mut effects);
+                self.kill_at_ms = None;
                 effects.push(Effect::KillNow);
             }
             Input::Paused => {
@@ -272,6 +277,10 @@ impl Watch {
             Phase::LastLook { until_ms } if now.mono_ms >= until_ms => {
                 let missing = vec![format!("no evidence came within {EVIDENCE_BOUND}")];
                 self.expire(now, Evidence { missing, ..Evidence::default() }, effects);
+            }
+            Phase::Sweeping if self.kill_at_ms.is_some_and(|at_ms| now.mono_ms >= at_ms) => {
+                self.kill_at_ms = None;
+                effects.push(Effect::KillNow);
             }
             _ => {}
         }
@@ -316,14 +325,19 @@ impl Watch {
         self.sweep(true, ORPHAN_GRACE, effects);
     }
 
-    fn cancel(&mut self, effects: &mut Vec<Effect>) {
-        if matches!(self.phase, Phase::Spawning | Phase::Running | Phase::LastLook { .. }) {
-            self.end.cancelled = true;
-            let grace = self.bounds.grace.min(CANCEL_GRACE);
-            if self.paused_since.is_some() {
-                effects.push(Effect::ResumeTree);
+    fn cancel(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+        match self.phase {
+            Phase::Spawning | Phase::Running | Phase::LastLook { .. } => {
+                self.end.cancelled = true;
+                let grace = self.bounds.grace.min(CANCEL_GRACE);
+                if self.paused_since.is_some() {
+                    effects.push(Effect::ResumeTree);
+                }
+                self.sweep(true, grace, effects);
             }
-            self.sweep(true, grace, effects);
+            // It ended for another reason, and keeps that; only its grace is a cancelled file's from here on.
+            Phase::Sweeping => self.kill_at_ms = Some(now.mono_ms + CANCEL_GRACE.millis()),
+            Phase::Draining | Phase::Over => {}
         }
     }
 

@@ -103,14 +103,17 @@ pub fn execute(settings: RunSettings, style: Style) -> Result<i32, RunError> {
     spawn::descriptors_left(DESCRIPTORS).map_err(RunError::Descriptors)?;
     let runtime = sink::runtime::with_threads(BLOCKING_THREADS);
     let runtime = runtime.map_err(|source| RunError::System { what: "the async runtime cannot start", source })?;
-    runtime.block_on(async {
+    let status = runtime.block_on(async {
         let queue = admission::queue(&settings)?;
         let mut session = start::begin(settings, plan, style).await?;
         let slot = admission::enter(&mut session, queue).await;
         rounds::run(&mut session).await;
         admission::leave(&mut session, slot).await;
         Ok(finish::end(session).await)
-    })
+    });
+    // A thread that hangs in the kernel keeps nobody from the exit status.
+    runtime.shutdown_background();
+    status
 }
 
 fn limit(error: &std::io::Error) -> String {

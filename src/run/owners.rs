@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::session::Session;
 use crate::core::ids::Token;
+use crate::host::cgroup::remove_dead_leaves;
 use crate::host::owner::{Owner, OwnerSettings, Terminal};
 use crate::host::reap::ReapScope;
 use crate::host::table::SharedTable;
@@ -23,18 +24,19 @@ impl Ready {
     }
 }
 
-/// Starts the first owner, which tells what can hold a tree on this host.
+/// Starts the first owner, which tells what can hold a tree on this host. What owners that were killed left empty is taken away before.
 pub async fn first_owner(
     settings: &RunSettings,
     disabled: &[Mechanism],
     table: &SharedTable,
     obituary: &Path,
 ) -> (Option<Ready>, String) {
+    remove_dead_leaves();
     match start(settings, disabled, table, obituary) {
-        Ok(mut ready) => {
-            let containment = ready.owner.ready().await.to_owned();
-            (Some(ready), containment)
-        }
+        Ok(mut ready) => match tokio::time::timeout(FIRST_AT_WORK, ready.owner.ready()).await.map(str::to_owned) {
+            Ok(containment) => (Some(ready), containment),
+            Err(_) => (None, format!("none: the first owner was not at work within {} s", FIRST_AT_WORK.as_secs())),
+        },
         Err(error) => (None, format!("none: {error}")),
     }
 }
@@ -50,6 +52,8 @@ pub fn take(session: &mut Session) -> Result<Ready, String> {
     next.map_or_else(|| launch(session), Ok)
 }
 
+/// The first one is waited for longer: the record of the run says what holds trees here.
+const FIRST_AT_WORK: Duration = Duration::from_secs(30);
 /// An owner is at work within milliseconds.
 const AT_WORK: Duration = Duration::from_secs(2);
 /// How often an owner is replaced that was found dead: whoever kills one more time than this kills them all.
@@ -67,6 +71,7 @@ pub async fn alive(session: &Session, mut ready: Ready) -> Result<Ready, String>
             .say("ledger: warning: the owner process of the next file was killed before its start; it gets another".to_owned());
         let token = ready.token.clone();
         ready.close().await;
+        remove_dead_leaves();
         ready = start_with(token, &session.settings, &session.disabled, &session.table, &session.obituary)?;
         // Seen at work, so that the next look means something; one that was stopped is another matter.
         let _ = tokio::time::timeout(AT_WORK, ready.owner.ready()).await;

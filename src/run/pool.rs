@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::RunError;
 use super::console::{self, Console, Stream};
@@ -19,7 +20,7 @@ use crate::core::moment::Secs;
 use crate::core::outcome::Cleanup;
 use crate::core::process::Exit;
 use crate::core::slot::{Answer, Effect, End, Hold, Input, Phase, Quarantine, Reason, Teardown, Why};
-use crate::core::stop::StopOrder;
+use crate::core::stop::{CANCEL_GRACE, StopOrder};
 use crate::host::owner::{Owner, OwnerSettings, Report, SpawnSpec};
 use crate::host::signals::{Signal, Signals, stop_self};
 use crate::host::slots::Held;
@@ -50,7 +51,7 @@ pub fn execute(settings: PoolRunSettings) -> Result<i32, RunError> {
     spawn::descriptors_left(super::DESCRIPTORS).map_err(RunError::Descriptors)?;
     let runtime = sink::runtime::with_threads(super::BLOCKING_THREADS);
     let runtime = runtime.map_err(system("the async runtime cannot start"))?;
-    runtime.block_on(async {
+    let status = runtime.block_on(async {
         let signals = Signals::listen().map_err(system("signals cannot be received"))?;
         let console = Console::start(false, "it is kept nowhere".to_owned()).map_err(system("the console cannot start"))?;
         let now = clock::now();
@@ -60,7 +61,10 @@ pub fn execute(settings: PoolRunSettings) -> Result<i32, RunError> {
         let end = errand.go(queue).await;
         errand.last_words().await;
         Ok(errand.exit_code(end))
-    })
+    });
+    // A thread that hangs in the kernel keeps nobody from the exit status.
+    runtime.shutdown_background();
+    status
 }
 
 struct Errand {
@@ -245,7 +249,9 @@ impl Errand {
         work.owner.sweep(order);
         let bound = order.bound().saturating_add(SWEEP_MARGIN);
         let over = tokio::time::sleep(bound.duration());
-        tokio::pin!(over);
+        // A grace that began without a signal is cut to a cancelled command's by one.
+        let patience = tokio::time::sleep(bound.duration());
+        tokio::pin!(over, patience);
         let cleanup = loop {
             tokio::select! {
                 biased;
@@ -264,10 +270,11 @@ impl Errand {
                     }
                 }
                 () = &mut over => break Cleanup::Unknown,
-                signal = self.signals.next() => {
-                    if self.heard(signal) == Asked::ToHurry {
-                        work.owner.kill_now();
-                    }
+                () = &mut patience, if !patience.is_elapsed() => work.owner.kill_now(),
+                signal = self.signals.next() => match self.heard(signal) {
+                    Asked::ToHurry => work.owner.kill_now(),
+                    Asked::ToEnd => patience.as_mut().reset(Instant::now() + CANCEL_GRACE.duration()),
+                    Asked::Nothing => {}
                 }
             }
         };

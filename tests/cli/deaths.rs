@@ -187,8 +187,6 @@ fn what_reap_ended_is_on_record_and_the_second_time_nothing_is_left() {
     let (world, mut ledger) = started(&[("one.sh", "exit 0"), ("hang.sh", &format!("echo $PPID > owner; {HANG}"))], &[]);
     let pids = world.pids("pids");
     let owner = world.pids("owner")[0];
-    let group = std::fs::read_to_string(format!("/proc/{}/cgroup", pids[0])).unwrap();
-    let group = group.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/").to_owned();
     ledger.signal("STOP");
     crate::support::signal(owner, "KILL");
     // The owner that was started ahead is in no record, and its group is there too.
@@ -218,15 +216,18 @@ fn what_reap_ended_is_on_record_and_the_second_time_nothing_is_left() {
     // What has been told is not told again.
     let ran = world.run(["run", "one.sh", "--", "sh"]);
     assert!(!ran.expect(0).stderr.contains("recovered"), "{}", ran.stderr);
-    for mount in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
-        let left = format!("{mount}{group}");
-        assert!(!group.contains("ledger-") || !std::path::Path::new(&left).exists(), "{left} is still there");
-        let beside = std::path::Path::new(&left).parent().and_then(|parent| std::fs::read_dir(parent).ok());
-        for entry in beside.into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            assert!(!ahead.iter().any(|pid| name.starts_with(&format!("ledger-{pid}-"))), "{name} is still there");
-        }
-    }
+    let leaves = leaves();
+    let ours = |name: &String| ahead.iter().chain([&owner]).any(|pid| name.starts_with(&format!("ledger-{pid}-")));
+    assert!(!leaves.iter().any(ours), "{leaves:?} are still there");
+}
+
+/// The groups beside this process that a ledger may have made.
+fn leaves() -> Vec<String> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+    let folders = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(|mount| std::fs::read_dir(format!("{mount}{group}")));
+    let entries = folders.into_iter().flatten().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.starts_with("ledger-")).collect()
 }
 
 #[cfg(target_os = "linux")]
@@ -386,6 +387,25 @@ fn both_killed_without_a_cgroup_what_has_shed_its_token_is_found_by_its_record()
     within("it is gone", Duration::from_secs(5), || !is_alive(bare));
 }
 
+/// A step's shell starts a display and becomes ledger: the display is ledger's child, and nobody's orphan.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_child_that_ledger_came_with_outlives_the_death_of_an_owner() {
+    let world = World::with(&[("hang.sh", &format!("echo $PPID > owner; {HANG}")), ("next.sh", "exit 0")]);
+    let step = "sleep 1000 & echo $! > display; exec \"$0\" run hang.sh next.sh -- sh";
+    let ledger = world.start(world.program("sh", ["-c", step, env!("CARGO_BIN_EXE_ledger")]));
+    let (display, pids) = (world.pids("display")[0], world.pids("pids"));
+    crate::support::signal(world.pids("owner")[0], "KILL");
+    ledger.end().expect(1);
+    let lives = is_alive(display);
+    crate::support::signal(display, "KILL");
+    assert!(lives && pids.iter().all(|pid| !is_alive(*pid)));
+    let leg = world.leg();
+    let row = crate::support::file(&leg, "hang.sh");
+    let named = row["leftovers"].as_array().unwrap().iter().any(|left| left["pid"] == display);
+    assert!(!named && row["cleanup_verified"] == true, "{row:#}");
+}
+
 /// A file can stop its owner, once or again and again, and the one that waits for the next file.
 #[test]
 fn a_stopped_owner_holds_nothing_up() {
@@ -420,13 +440,14 @@ fn a_stopped_owner_holds_nothing_up() {
 #[test]
 fn an_owner_that_is_killed_before_its_file_costs_nobody_anything() {
     let killer = "ledger=$(cut -d' ' -f4 /proc/$PPID/stat); until [ $(cat /proc/$ledger/task/*/children | wc -w) -ge 2 ]; do sleep 0.01; done; \
-        for pid in $(cat /proc/$ledger/task/*/children); do [ $pid = $PPID ] && continue; kill -KILL $pid; \
+        for pid in $(cat /proc/$ledger/task/*/children); do [ $pid = $PPID ] && continue; echo $pid > ahead; kill -KILL $pid; \
         while grep -q 'State:.[^ZX]' /proc/$pid/status; do sleep 0.01; done; done";
     let world = World::with(&[("killer.sh", killer), ("next.sh", "echo ran; exit 3"), ("last.sh", "exit 0")]);
     let ran = world.run(["run", "--cap", "50", "killer.sh", "next.sh", "last.sh", "--", "sh"]);
     ran.expect(1);
     assert_eq!(ran.out(), "ran\n");
     assert!(ran.stderr.contains("warning: the owner process of the next file was killed before its start"), "{}", ran.stderr);
+    assert!(!leaves().iter().any(|name| name.starts_with(&format!("ledger-{}-", world.pids("ahead")[0]))), "{:?}", leaves());
     let told = outcomes(&world.leg());
     let expect = [("killer.sh", "pass"), ("next.sh", "test-failure"), ("last.sh", "pass")];
     assert_eq!(told, expect.map(|(file, outcome)| (file.to_owned(), outcome.to_owned())));

@@ -73,6 +73,23 @@ fn a_hosted_runner_cancels_a_suite_that_ignores_it() {
     assert_eq!((&row["escalated"], &row["cleanup_verified"]), (&true.into(), &true.into()), "{row:#}");
 }
 
+/// The same where the file was being ended already, with all the grace that files have.
+#[test]
+fn a_hosted_runner_cancels_a_suite_whose_file_uses_up_its_grace() {
+    let (world, ledger, pids) = started(RUDE, &["--grace", "60", "--cap", "1"]);
+    within("its cap is over", Duration::from_secs(30), || in_the_sink(&world, "cap-expired"));
+    let began = Instant::now();
+    ledger.signal("INT");
+    within("the tree is dead", Duration::from_secs(6), || pids.iter().all(|pid| !is_alive(*pid)));
+    ledger.end().expect(130);
+    let took = began.elapsed();
+    assert!(took < Duration::from_millis(7_500), "{took:?}");
+    let leg = world.leg();
+    let row = file(&leg, "hang.sh");
+    assert_eq!((&row["outcome"], &row["escalated"]), (&"file-watchdog-timeout".into(), &true.into()), "{row:#}");
+    assert_eq!((&leg["terminal"], &file(&leg, "later.sh")["outcome"]), (&"cancelled".into(), &"not-run".into()), "{leg:#}");
+}
+
 /// The leader of the last file has ended; what it left behind is still being swept.
 #[test]
 fn a_signal_after_the_last_file_cancels_nothing() {

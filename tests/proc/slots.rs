@@ -315,6 +315,20 @@ fn a_cancelled_holder_destroys_and_gives_back() {
     assert_eq!(host.pool()["held"], 0);
 }
 
+/// It used up its deadline and is using up its grace; whoever cancels the job waits for neither.
+#[test]
+fn a_cancel_cuts_the_grace_of_a_command_that_is_being_ended_already() {
+    let host = Host::new();
+    let stubborn = "trap 'echo asked > asked' TERM; while :; do sleep 0.1; done";
+    let holder = host.start(&[&IN_A_SLOT[..], &["--deadline", "0.3", "--grace", "50", "--", "sh", "-c", stubborn]].concat());
+    host.until("it is asked to end", |_| host.path("asked").exists());
+    let began = Instant::now();
+    holder.signal(rustix::process::Signal::INT);
+    assert_eq!(holder.ended(), 124);
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert_eq!(host.pool()["held"], 0);
+}
+
 #[test]
 fn a_capacity_that_shrinks_counts_those_above_it() {
     let host = Host::new();

@@ -71,6 +71,24 @@ async fn under_scope_host_it_is_killed() {
     vm.0.wait().unwrap();
 }
 
+/// The two may name the same program, and then it may stay.
+#[tokio::test]
+async fn under_scope_host_who_may_stay_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_kept, stays) = stranger(folder.path(), "mixed-test-kept");
+    let (mut vm, goes) = stranger(folder.path(), "mixed-test-vm");
+    let mut settings = looking_for("mixed-test-*", ReapScope::Host);
+    settings.allow_leftover = Patterns::new(["mixed-test-kept"]).unwrap();
+    let (_, swept, _) = run_with(&settings, sh("exit 0")).await;
+    assert!(is_alive(stays) && gone(goes, Duration::from_secs(5)).await, "{swept:?}");
+    vm.0.wait().unwrap();
+    let mut fates: Vec<_> = swept.foreign.iter().map(|foreign| (foreign.pid, foreign.fate)).collect();
+    fates.sort_by_key(|(pid, _)| *pid);
+    let mut wanted = vec![(stays.pid, Some(Fate::Allowed)), (goes.pid, Some(Fate::Terminated))];
+    wanted.sort_by_key(|(pid, _)| *pid);
+    assert_eq!((fates, swept.cleanup), (wanted, Cleanup::Clean), "{swept:?}");
+}
+
 #[tokio::test]
 async fn two_owners_leave_each_other_alone() {
     let mut one = Owner::launch(&settings()).unwrap();
@@ -157,7 +175,7 @@ async fn who_may_stay_may_stay_while_it_sleeps() {
     let sleeper = Sleeper::start("nobody's");
     let tree = || {
         let mut tree = OurTree::new(Root::Nobody);
-        tree.spare = Patterns::new(["*uninterruptible.py*"]).unwrap();
+        tree.spare = Patterns::new(["*uninterruptible.py*"]).unwrap().into();
         tree.noted.insert(sleeper.id);
         tree
     };

@@ -169,6 +169,21 @@ fn cancellation_has_a_short_grace_and_a_second_signal_none() {
     assert_eq!(words, expect);
 }
 
+/// `--grace 60` is for files; whoever cancels the leg while one uses it up does not wait for it.
+#[test]
+fn a_cancel_cuts_the_grace_of_a_file_that_is_being_ended_already() {
+    let mut patient = watch(Some(10));
+    patient.bounds.grace = Secs::from_secs(60);
+    let look = || Input::Evidence(Evidence::default());
+    let script = vec![(5, started()), (10_000, Input::Tick), (10_001, look()), (12_000, Input::Cancel)];
+    let (words, _) = play(&mut patient, script);
+    assert!(words.iter().any(|word| word == "10001:sweep(term=true,grace=60)"), "{words:?}");
+    assert_eq!(patient.wake_in(at(12_000)), Some(Secs::from_secs(3)));
+    let script = vec![(14_999, Input::Tick), (15_000, Input::Tick), (15_001, Input::Tick), (15_002, clean()), (15_003, drained())];
+    let (words, _) = play(&mut patient, script);
+    assert_eq!(words, ["15000:kill-now", "15002:drain", "15003:file-finished", "15003:done(file-watchdog-timeout)"]);
+}
+
 #[test]
 fn a_cancelled_file_that_had_ended_keeps_its_own_status() {
     let script = vec![(5, started()), (100, exited(1)), (101, Input::Cancel), (300, clean()), (301, drained())];

@@ -16,11 +16,16 @@ static ZOMBIES: Mutex<BTreeMap<ProcessId, u64>> = Mutex::new(BTreeMap::new());
 /// Makes orphans of a dead owner land on ledger, where they can be found, and takes in those that have ended.
 pub fn take_in() {
     let _ = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1));
-    reap();
+    let Ok(children) = process::children(std::process::id() as i32) else { return };
+    family(|family| {
+        if family.first_owner.is_none() && family.owners.is_empty() {
+            family.inherited.extend(children.iter().filter_map(|&pid| process::stat(pid).ok()).map(|stat| stat.id));
+        }
+    });
+    reap(children);
 }
 
-fn reap() {
-    let Ok(children) = process::children(std::process::id() as i32) else { return };
+fn reap(children: Vec<i32>) {
     let now = clock::now().mono_ms;
     let mut before = ZOMBIES.lock().unwrap_or_else(PoisonError::into_inner);
     let mut zombies = BTreeMap::new();

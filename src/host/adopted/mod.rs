@@ -24,6 +24,10 @@ use crate::core::process::ProcessId;
 #[derive(Default)]
 struct Family {
     owners: BTreeSet<i32>,
+    /// When the first owner was born, in the system's own unit.
+    first_owner: Option<u64>,
+    /// Children that ledger had before: whoever started it by `exec` had started them. They are nobody's orphans.
+    inherited: BTreeSet<ProcessId>,
     /// Processes that a sweep left alive: they become children of ledger when their owner ends.
     expected: BTreeSet<ProcessId>,
 }
@@ -36,8 +40,11 @@ fn family<T>(act: impl FnOnce(&mut Family) -> T) -> T {
 }
 
 #[cfg(unix)]
-pub fn add_owner(pid: i32) {
-    family(|family| family.owners.insert(pid));
+pub fn add_owner(owner: ProcessId) {
+    family(|family| {
+        family.owners.insert(owner.pid);
+        family.first_owner.get_or_insert(owner.start);
+    });
 }
 
 #[cfg(unix)]
@@ -57,6 +64,13 @@ pub fn expect(survivors: &[ProcessId]) {
 /// Whether a sweep left this process alive on purpose or for want of power.
 pub fn is_expected(id: ProcessId) -> bool {
     family(|family| family.expected.contains(&id))
+}
+
+/// Whether ledger, or the program that became ledger, had this child before any owner, or whether it is older than all owners: what a
+/// child of that kind orphans lands on ledger too.
+#[cfg(target_os = "linux")]
+pub fn is_inherited(id: ProcessId) -> bool {
+    family(|family| family.inherited.contains(&id) || family.first_owner.is_some_and(|first| id.start < first))
 }
 
 pub fn expected() -> BTreeSet<ProcessId> {

@@ -15,6 +15,7 @@ use super::link::Link;
 use super::output::{Output, Writer};
 use super::wire::{Command, Hello, Reply, SpawnSpec};
 use crate::core::ids::Token;
+use crate::core::outcome::Cleanup;
 use crate::core::pattern::Patterns;
 use crate::core::process::{Evidence, Exit, NO_MORE_PROCESSES, ProcessId, Swept, TreeUse};
 use crate::core::stop::StopOrder;
@@ -29,6 +30,9 @@ use crate::host::tree::Mechanism;
 const START_BOUND: Duration = Duration::from_secs(60);
 /// What an owner may be late by, on a machine that is busy. One that is given up too early costs nothing but a sweep by ledger itself.
 const LATE: Duration = Duration::from_secs(10);
+
+/// The tree of a lost owner, strays, and matches of `--reap-match`: each is brought to its end by itself.
+const MOST_SWEEPS: u32 = 3;
 
 /// What a tree cannot leave unseen.
 const HOLDS: [Mechanism; 3] = [Mechanism::Cgroup, Mechanism::Subreaper, Mechanism::Job];
@@ -114,6 +118,16 @@ pub enum Report {
     OwnerLost,
 }
 
+/// The part of a sweep that ledger does, on a thread of its own.
+#[derive(Debug)]
+struct Finishing {
+    task: JoinHandle<(Swept, TreeUse)>,
+    /// A look at a process can hang in the kernel, and the file's record does not wait for that for ever.
+    by: Instant,
+    /// What is on record if it does.
+    otherwise: (Swept, TreeUse),
+}
+
 /// A running owner.
 #[derive(Debug)]
 pub struct Owner {
@@ -135,7 +149,7 @@ pub struct Owner {
     order: StopOrder,
     /// Until when what it was told has to be answered.
     answer_by: Option<Instant>,
-    finishing: Option<JoinHandle<(Swept, TreeUse)>>,
+    finishing: Option<Finishing>,
     look: Option<JoinHandle<Evidence>>,
 }
 
@@ -228,13 +242,15 @@ impl Owner {
             allow_leftover: self.settings.allow_leftover.clone(),
             leaf: self.leaf.take(),
             leader: self.leader,
-            since: self.id().start,
+            owner: self.id(),
         };
-        self.finish(move |hurry| (lost::sweep(order, lost, hurry), TreeUse::default()));
+        let otherwise =
+            (lost::unproved("the owner was lost, and the sweep by ledger did not come to an end".to_owned()), TreeUse::default());
+        self.finish(otherwise, move |hurry| (lost::sweep(order, lost, hurry), TreeUse::default()));
     }
 
     /// The last part of every sweep is done by ledger: it alone sees the whole host through a warm table.
-    fn finish(&mut self, first: impl FnOnce(Hurry) -> (Swept, TreeUse) + Send + 'static) {
+    fn finish(&mut self, otherwise: (Swept, TreeUse), first: impl FnOnce(Hurry) -> (Swept, TreeUse) + Send + 'static) {
         let strays = strays::Strays {
             table: self.settings.table.clone(),
             token: self.settings.token.clone(),
@@ -245,11 +261,13 @@ impl Owner {
             is_held: HOLDS.iter().any(|hold| self.containment().contains(hold.as_str())),
         };
         let (order, hurry) = (self.order, Hurry::clone(&self.hurry));
-        self.finishing = Some(tokio::task::spawn_blocking(move || {
+        let task = tokio::task::spawn_blocking(move || {
             let (mut swept, used) = first(Hurry::clone(&hurry));
             strays::add(&mut swept, order, &strays, &hurry);
             (swept, used)
-        }));
+        });
+        let by = Instant::now() + MOST_SWEEPS * order.bound().duration() + LATE;
+        self.finishing = Some(Finishing { task, by, otherwise });
     }
 
     /// Stops the tree where it stands.
@@ -282,6 +300,8 @@ impl Owner {
                 continue;
             }
             if self.link.is_closed() && !self.lost && !self.swept {
+                // It may have closed the socket and live on.
+                self.link.give_up();
                 self.lost = true;
                 return Report::OwnerLost;
             }
@@ -332,7 +352,10 @@ impl Owner {
                 self.swept = true;
                 self.answer_by = None;
                 adopted::expect(&survivors);
-                self.finish(move |_| (swept, used));
+                let mut otherwise = (swept.clone(), used.clone());
+                otherwise.0.cleanup = Cleanup::Unknown;
+                otherwise.0.notes.push("the search of the host for what is left did not come to an end".to_owned());
+                self.finish(otherwise, move |_| (swept, used));
                 None
             }
         }
@@ -367,13 +390,12 @@ async fn past(by: Option<Instant>) {
     }
 }
 
-async fn finished(task: &mut Option<JoinHandle<(Swept, TreeUse)>>) -> (Swept, TreeUse) {
-    match task {
-        Some(handle) => match handle.await {
-            Ok(done) => done,
-            Err(error) => (lost::unproved(format!("the sweep broke off: {error}")), TreeUse::default()),
-        },
-        None => pending().await,
+async fn finished(finishing: &mut Option<Finishing>) -> (Swept, TreeUse) {
+    let Some(Finishing { task, by, otherwise }) = finishing else { return pending().await };
+    match tokio::time::timeout_at(*by, task).await {
+        Ok(Ok(done)) => done,
+        Ok(Err(error)) => (lost::unproved(format!("the sweep broke off: {error}")), TreeUse::default()),
+        Err(_) => otherwise.clone(),
     }
 }
 
@@ -383,5 +405,24 @@ async fn looked(task: &mut Option<JoinHandle<Evidence>>) -> Evidence {
             .await
             .unwrap_or_else(|error| Evidence { missing: vec![format!("the look broke off: {error}")], ..Evidence::default() }),
         None => pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process can hang in a call of the kernel, and whoever reads of it hangs too.
+    #[tokio::test]
+    async fn a_search_that_hangs_is_not_waited_for_and_proves_nothing() {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let hangs = tokio::task::spawn_blocking(move || {
+            let _ = ended.recv();
+            (lost::unproved("too late".to_owned()), TreeUse::default())
+        });
+        let otherwise = (lost::unproved("in time".to_owned()), TreeUse::default());
+        let mut finishing = Some(Finishing { task: hangs, by: Instant::now(), otherwise: otherwise.clone() });
+        assert_eq!(finished(&mut finishing).await, otherwise);
+        drop(end);
     }
 }

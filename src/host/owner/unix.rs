@@ -60,7 +60,7 @@ impl Owner {
         tree.disabled = hello.disabled;
         let notes = system::hold_together(&mut tree, &hello.token);
         tree.token = Some(hello.token);
-        tree.spare = hello.allow_leftover;
+        tree.spare = hello.allow_leftover.into();
         link.send(&Reply::Ready { containment: system::containment(&tree), leaf: system::leaf_path(&tree), notes });
         let terminal = hello.terminal;
         let obituary = hello.obituary;

@@ -83,7 +83,7 @@ impl<'a> Owner<'a> {
             }
         }
         tree.token = Some(hello.token);
-        tree.spare = hello.allow_leftover;
+        tree.spare = hello.allow_leftover.into();
         let mut owner = Self {
             inbox,
             news,

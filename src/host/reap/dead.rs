@@ -50,7 +50,7 @@ fn tree_of(run: &DeadRun) -> OurTree {
     // An owner that outlives its ledger is about to end, or hangs: it belongs to what is left.
     tree.noted = run.descendants.iter().copied().chain([run.owner, run.leader].into_iter().flatten()).collect();
     tree.session = run.leader;
-    tree.spare = run.allow_leftover.clone();
+    tree.spare = run.allow_leftover.clone().into();
     tree.spare_pids = run.spared.clone();
     // Whoever carries the token was started by the owner or later.
     tree.since = run.owner.or(run.leader).map_or(0, |first| first.start);

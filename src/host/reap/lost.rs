@@ -20,19 +20,18 @@ pub struct Lost {
     pub allow_leftover: Patterns,
     pub leaf: Option<PathBuf>,
     pub leader: Option<ProcessId>,
-    /// When the owner was born, in the system's own unit.
-    pub since: u64,
+    pub owner: ProcessId,
 }
 
 pub fn sweep(order: StopOrder, lost: Lost, hurry: Hurry) -> Swept {
-    let mut tree = OurTree::new(Root::Adopted { except: adopted::owners() });
+    let mut tree = OurTree::new(Root::Adopted { owner: lost.owner, except: adopted::owners() });
     tree.token = Some(lost.token.0);
     tree.disabled = lost.disabled;
-    tree.spare = lost.allow_leftover;
+    tree.spare = lost.allow_leftover.into();
     tree.leader = lost.leader;
     tree.session = lost.leader;
     tree.spared_before = adopted::expected();
-    tree.since = lost.since;
+    tree.since = lost.owner.start;
     tree.leaf = lost.leaf.and_then(|path| Leaf::open(path).ok());
     let mut swept = sweep_unowned(order, tree, hurry);
     swept.notes.push("the owner was lost; ledger itself swept".to_owned());

@@ -10,7 +10,7 @@ use crate::core::stop::{Reach, Role, Scan, Seen, StopOrder};
 use crate::host::deliver::{Signal, deliver_all};
 use crate::host::sweep::{Answers, Tree, Woken, perform};
 use crate::host::table::{Carriers, Depth, Match, SharedTable};
-use crate::host::tree::{LISTED, Mechanism, OurTree, Root};
+use crate::host::tree::{LISTED, Mechanism, OurTree, Root, Spare};
 use crate::host::{adopted, clock, process};
 
 /// As long as scans of a tree may stay incomplete before nothing is proved.
@@ -71,7 +71,7 @@ fn end_carriers(swept: &mut Swept, order: StopOrder, strays: &Strays, hurry: &Hu
     }
     let mut tree = OurTree::new(Root::Nobody);
     tree.token = Some(strays.token.0.clone());
-    tree.spare = strays.allow_leftover.clone();
+    tree.spare = strays.allow_leftover.clone().into();
     tree.since = strays.since;
     tree.spared_before = adopted::expected();
     strays.table.mark_stale();
@@ -118,7 +118,8 @@ fn show(matches: &[Match], notes: &mut Vec<String>) -> Vec<Foreign> {
 }
 
 fn end_matches(swept: &mut Swept, order: StopOrder, strays: &Strays, hurry: &Hurry) {
-    let mut tree = Matches { table: strays.table.clone(), hurry: std::sync::Arc::clone(hurry) };
+    let mut tree =
+        Matches { table: strays.table.clone(), spare: strays.allow_leftover.clone().into(), hurry: std::sync::Arc::clone(hurry) };
     let verdict = perform(hurried(order, hurry), &mut tree);
     for foreign in &mut swept.foreign {
         let end = verdict.ends.iter().find(|end| end.id.pid == foreign.pid);
@@ -132,6 +133,7 @@ fn end_matches(swept: &mut Swept, order: StopOrder, strays: &Strays, hurry: &Hur
 /// Everything `--reap-match` names, as one tree without a root.
 struct Matches {
     table: SharedTable,
+    spare: Spare,
     hurry: Hurry,
 }
 
@@ -147,7 +149,8 @@ impl Tree for Matches {
         let seen = |found: Match| {
             adopted::reap_one(found.id.pid);
             let activity = process::activity(found.id)?;
-            Some(Seen { id: found.id, ours_by: OursBy::Descendant, activity, role: Role::Other })
+            let role = if self.spare.has(found.id) { Role::Spared } else { Role::Other };
+            Some(Seen { id: found.id, ours_by: OursBy::Descendant, activity, role })
         };
         let seen = foreign_matches(&self.table).into_iter().filter_map(seen).collect();
         Scan { seen, ..Scan::default() }

@@ -8,6 +8,7 @@ use super::hold::Hold;
 use super::{Children, Mechanism, OurTree, Root};
 use crate::core::process::{OursBy, ProcessId};
 use crate::core::stop::{Activity, Reach};
+use crate::host::adopted;
 use crate::host::cgroup::Leaf;
 use crate::host::process::{self, Stat, Unread};
 
@@ -79,7 +80,7 @@ impl OurTree {
                 self.find_below(&[own], &mut look, OursBy::Subreaper);
             }
             Root::Subreaper => self.find_below(&[own], &mut look, OursBy::Descendant),
-            Root::Adopted { except } => self.find_adopted(&except, &mut look),
+            Root::Adopted { owner, except } => self.find_adopted(owner, &except, &mut look),
             Root::Nobody => {}
         }
         let mut unreadable = if rooted { Vec::new() } else { self.find_strays(&mut look) };
@@ -154,20 +155,24 @@ impl OurTree {
         }
     }
 
-    /// ledger's own children are its owners; any other child was orphaned onto it.
-    fn find_adopted(&self, except: &BTreeSet<i32>, look: &mut Look) {
+    /// ledger's own children are its owners, and whom it had before them; any other child was orphaned onto it.
+    fn find_adopted(&self, owner: ProcessId, except: &BTreeSet<i32>, look: &mut Look) {
+        // Looked at before the children are: its orphans land here before it shows its end.
+        let owner_lives = process::is_alive(owner);
+        if owner_lives {
+            look.missing = Some(format!("its owner, process {}, has not ended yet", owner.pid));
+        }
         let Ok(children) = process::children(std::process::id() as i32) else {
             look.missing = Some("ledger's own children cannot be listed".to_owned());
             return;
         };
         let mut adopted = children;
-        adopted.retain(|pid| {
-            let spared = process::stat(*pid).is_ok_and(|stat| self.spared_before.contains(&stat.id));
-            !spared && !except.contains(pid)
-        });
+        let is_spared = |id: ProcessId| self.spared_before.contains(&id) || adopted::is_inherited(id);
+        adopted.retain(|pid| !except.contains(pid) && !process::stat(*pid).is_ok_and(|stat| is_spared(stat.id)));
         for &pid in &adopted {
             look.claim(pid, OursBy::Subreaper);
         }
+        adopted.extend(owner_lives.then_some(owner.pid));
         self.find_below(&adopted, look, OursBy::Subreaper);
     }
 
@@ -360,5 +365,33 @@ mod tests {
         tree.leaf = Some(leaf);
         let scan = tree.scan(Children::Some, clock::now());
         assert_eq!((scan.seen.len(), scan.incomplete), (0, None));
+    }
+
+    /// A socket can close before its owner ends, and until then nothing that the owner holds has landed on ledger.
+    #[test]
+    fn while_a_lost_owner_lives_nothing_is_proved_and_what_it_holds_is_seen() {
+        let mut owner = std::process::Command::new("sh").args(["-c", "sleep 100 & wait"]).spawn().expect("sh is there");
+        let id = process::stat(owner.id() as i32).expect("it lives").id;
+        let mut tree = OurTree::new(Root::Adopted { owner: id, except: [id.pid].into() });
+        tree.since = u64::MAX;
+        tree.spared_before = process::children(std::process::id() as i32)
+            .expect("they are listed")
+            .into_iter()
+            .filter_map(|pid| process::stat(pid).ok())
+            .map(|stat| stat.id)
+            .collect();
+        let began = clock::now();
+        let child = loop {
+            let scan = tree.scan(Children::Some, clock::now());
+            assert!(scan.incomplete.is_some_and(|why| why.contains("has not ended yet")));
+            if let Some(seen) = scan.seen.iter().find(|seen| process::stat(seen.id.pid).is_ok_and(|stat| stat.ppid == id.pid)) {
+                break seen.id;
+            }
+            assert!(clock::now().since(began).millis() < 20_000, "its child is never seen");
+        };
+        let _ = crate::host::deliver::deliver(child, crate::host::deliver::Signal::Kill);
+        let _ = owner.kill();
+        let _ = owner.wait();
+        assert_eq!(tree.scan(Children::Some, clock::now()).incomplete, None);
     }
 }

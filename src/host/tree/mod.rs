@@ -17,8 +17,10 @@ use macos as system;
 
 mod hold;
 mod ours;
+mod spare;
 
 pub use ours::{Children, OurTree, Root, Tally};
+pub use spare::Spare;
 
 /// The ways of owning a tree. Each can be forced off, so that a test can see the next one work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

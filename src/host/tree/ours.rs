@@ -4,10 +4,10 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::hold::Hold;
+use super::spare::Spare;
 use super::system::{self, Bonds};
 use super::{Details, LISTED, Mechanism};
 use crate::core::moment::Moment;
-use crate::core::pattern::{Patterns, ProgramName};
 use crate::core::process::{Fate, Leftover, OursBy, ProcessId, thousandths};
 use crate::core::redact::shown_command;
 use crate::core::stop::{Activity, Ended, Reach, Role, Scan, Seen};
@@ -25,8 +25,8 @@ const RELEASE_ROUNDS: usize = 8;
 pub enum Root {
     /// This process is the owner, and all its children are ours. Where there are subreapers it is one.
     Subreaper,
-    /// This process has adopted a dead owner's orphans; these children of it are something else.
-    Adopted { except: BTreeSet<i32> },
+    /// This process adopts a lost owner's orphans, as soon as that has ended; these children of it are something else.
+    Adopted { owner: ProcessId, except: BTreeSet<i32> },
     /// Nobody holds the tree together.
     Nobody,
 }
@@ -58,11 +58,9 @@ pub struct OurTree {
     alive_before: BTreeSet<ProcessId>,
     pub leaf: Option<Leaf>,
     pub root: Root,
-    pub spare: Patterns,
+    pub spare: Spare,
     /// Spared by what an earlier sweep recorded, by number; the caller has made sure that numbers still mean the same.
     pub spare_pids: BTreeSet<i32>,
-    /// Whom `spare` has matched: who waits for its disk shows no command line, and is not killed for that.
-    allowed: BTreeSet<ProcessId>,
     pub(super) bonds: Bonds,
     details: HashMap<ProcessId, Details>,
     paused: Option<Vec<ProcessId>>,
@@ -96,9 +94,8 @@ impl OurTree {
             alive_before: BTreeSet::new(),
             leaf: None,
             root,
-            spare: Patterns::default(),
+            spare: Spare::default(),
             spare_pids: BTreeSet::new(),
-            allowed: BTreeSet::new(),
             bonds: Bonds::default(),
             details: HashMap::new(),
             paused: None,
@@ -135,7 +132,7 @@ impl OurTree {
         let mut alive = BTreeSet::new();
         for (stat, _) in stats.iter().filter(|(stat, _)| !stat.is_gone()) {
             self.noted.insert(stat.id);
-            self.is_allowed(stat.id);
+            self.spare.has(stat.id);
             alive.insert(stat.id);
             tally.processes += 1;
             tally.rss_mib += stat.rss_mib();
@@ -189,7 +186,7 @@ impl OurTree {
         }
         let leader = self.leader;
         for (stat, _) in stats.iter().filter(|(stat, _)| Some(stat.id) != leader && !stat.is_gone()) {
-            if self.is_allowed(stat.id) {
+            if self.spare.has(stat.id) {
                 spared.insert(stat.id.pid);
             }
         }
@@ -201,19 +198,6 @@ impl OurTree {
                 return spared;
             }
         }
-    }
-
-    fn is_allowed(&mut self, id: ProcessId) -> bool {
-        if self.spare.is_empty() {
-            return false;
-        }
-        let exe = process::exe_path(id.pid).ok();
-        let argv = process::argv(id.pid);
-        let matches = self.spare.match_leftover(ProgramName { exe: exe.as_deref(), argv: argv.as_deref() });
-        if matches {
-            self.allowed.insert(id);
-        }
-        matches || (argv.is_none() && self.allowed.contains(&id))
     }
 
     pub fn term(&mut self, ids: &[ProcessId]) -> Answers {

@@ -69,11 +69,11 @@ impl Link {
         // The command still holds the far ends of the pipes, and they must be the owner's alone.
         drop(command);
         let pid = child.id() as i32;
-        adopted::add_owner(pid);
-        let start = process::stat(pid).map_or(0, |stat| stat.id.start);
+        let id = ProcessId { pid, start: process::stat(pid).map_or(0, |stat| stat.id.start) };
+        adopted::add_owner(id);
         ours.set_nonblocking(true).map_err(failed)?;
         let mut link = Self {
-            id: ProcessId { pid, start },
+            id,
             child: Some(child),
             stream: Some(UnixStream::from_std(ours).map_err(failed)?),
             unread: Vec::new(),
@@ -198,7 +198,7 @@ impl Link {
                 Err(error) => {
                     // Whoever waits for that answer waits no longer: the owner counts as lost, and its tree is swept without it.
                     tracing::warn!(%error, "a line of the owner could not be read");
-                    self.closed = true;
+                    self.give_up();
                 }
             }
         }
