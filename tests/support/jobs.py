@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs an interactive bash in a terminal, and there a job as `COMMAND &` or `COMMAND`, Ctrl-Z, `bg`; then brings it back with `fg`,
-types nothing, and passes on what is shown until SEES was, or a minute is over. Ends with 0 if it was.
+types nothing, and passes on what is shown until SEES was, or a minute is over. Then it waits for the end of job and shell. Ends with 0 if
+SEES was shown and both have ended.
 
 Arguments: `background` or `stopped`, SEES, COMMAND."""
 import os
@@ -45,8 +46,18 @@ else:
     until(b"Stopped", type_line("\x1a"))
     until(b"&", type_line("bg\n"))
 found = until(sees, type_line("fg\n"))
+ended = False
+while found and not ended and time.monotonic() < end:
+    # The job still writes what it has to; what is typed meanwhile may be the job's, and the shell reads the next one.
+    os.write(fd, b"exit\n")
+    if select.select([fd], [], [], 0.2)[0]:
+        try:
+            piece = os.read(fd, 4096)
+        except OSError:
+            piece = b""
+        shown, ended = shown + piece, not piece
 sys.stdout.buffer.write(shown)
 os.kill(pid, signal.SIGHUP)
 os.close(fd)
 os.waitpid(pid, 0)
-sys.exit(0 if found else 1)
+sys.exit(0 if found and ended else 1)
