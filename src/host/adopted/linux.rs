@@ -1,6 +1,6 @@
 //! Linux: ledger is a child-subreaper, so the orphans of an owner that died land on it and have to be waited for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use super::family;
@@ -10,6 +10,19 @@ use crate::host::{clock, process};
 /// Everybody in ledger who starts a child of another kind waits for it at once; a zombie this old was orphaned onto us.
 const UNCLAIMED_MS: u64 = 10_000;
 
+/// What there was before the first owner: whoever became ledger by `exec` may have had children, and they are nobody's orphans.
+struct Before {
+    inherited: BTreeSet<ProcessId>,
+    /// When the first owner was born, in the system's own unit.
+    first_owner: Option<u64>,
+}
+
+static BEFORE: Mutex<Before> = Mutex::new(Before { inherited: BTreeSet::new(), first_owner: None });
+
+fn before<T>(act: impl FnOnce(&mut Before) -> T) -> T {
+    act(&mut BEFORE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 /// When a zombie that nobody claims was first seen, in monotonic milliseconds.
 static ZOMBIES: Mutex<BTreeMap<ProcessId, u64>> = Mutex::new(BTreeMap::new());
 
@@ -17,12 +30,25 @@ static ZOMBIES: Mutex<BTreeMap<ProcessId, u64>> = Mutex::new(BTreeMap::new());
 pub fn take_in() {
     let _ = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1));
     let Ok(children) = process::children(std::process::id() as i32) else { return };
-    family(|family| {
-        if family.first_owner.is_none() && family.owners.is_empty() {
-            family.inherited.extend(children.iter().filter_map(|&pid| process::stat(pid).ok()).map(|stat| stat.id));
-        }
-    });
+    let is_first = before(|before| before.first_owner.is_none());
+    if is_first {
+        let inherited = children.iter().filter_map(|&pid| process::stat(pid).ok()).map(|stat| stat.id).collect();
+        before(|before| before.inherited = inherited);
+    }
     reap(children);
+}
+
+pub fn add_owner(owner: ProcessId) {
+    family(|family| family.owners.insert(owner.pid));
+    before(|before| {
+        before.first_owner.get_or_insert(owner.start);
+    });
+}
+
+/// Whether ledger, or the program that became ledger, had this child before any owner, or whether it is older than all owners: what a
+/// child of that kind orphans lands on ledger too.
+pub fn is_inherited(id: ProcessId) -> bool {
+    before(|before| before.inherited.contains(&id) || before.first_owner.is_some_and(|first| id.start < first))
 }
 
 fn reap(children: Vec<i32>) {

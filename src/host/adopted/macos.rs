@@ -1,5 +1,12 @@
 //! macOS: there are no subreapers. What an owner orphans goes to launchd, which waits for it, so nothing lands on ledger.
 
+use super::family;
+use crate::core::process::ProcessId;
+
+pub fn add_owner(owner: ProcessId) {
+    family(|family| family.owners.insert(owner.pid));
+}
+
 /// Nothing has landed here.
 pub fn take_in() {}
 

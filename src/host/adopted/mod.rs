@@ -5,7 +5,7 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{reap_one, take_in};
+pub use linux::{add_owner, is_inherited, reap_one, take_in};
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
@@ -13,7 +13,7 @@ pub use windows::reap_one;
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(target_os = "macos")]
-pub use macos::{reap_one, take_in};
+pub use macos::{add_owner, reap_one, take_in};
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,10 +24,6 @@ use crate::core::process::ProcessId;
 #[derive(Default)]
 struct Family {
     owners: BTreeSet<i32>,
-    /// When the first owner was born, in the system's own unit.
-    first_owner: Option<u64>,
-    /// Children that ledger had before: whoever started it by `exec` had started them. They are nobody's orphans.
-    inherited: BTreeSet<ProcessId>,
     /// Processes that a sweep left alive: they become children of ledger when their owner ends.
     expected: BTreeSet<ProcessId>,
 }
@@ -37,14 +33,6 @@ static FAMILY: Mutex<Option<Family>> = Mutex::new(None);
 fn family<T>(act: impl FnOnce(&mut Family) -> T) -> T {
     let mut guard: MutexGuard<'_, Option<Family>> = FAMILY.lock().unwrap_or_else(PoisonError::into_inner);
     act(guard.get_or_insert_default())
-}
-
-#[cfg(unix)]
-pub fn add_owner(owner: ProcessId) {
-    family(|family| {
-        family.owners.insert(owner.pid);
-        family.first_owner.get_or_insert(owner.start);
-    });
 }
 
 #[cfg(unix)]
@@ -64,13 +52,6 @@ pub fn expect(survivors: &[ProcessId]) {
 /// Whether a sweep left this process alive on purpose or for want of power.
 pub fn is_expected(id: ProcessId) -> bool {
     family(|family| family.expected.contains(&id))
-}
-
-/// Whether ledger, or the program that became ledger, had this child before any owner, or whether it is older than all owners: what a
-/// child of that kind orphans lands on ledger too.
-#[cfg(target_os = "linux")]
-pub fn is_inherited(id: ProcessId) -> bool {
-    family(|family| family.inherited.contains(&id) || family.first_owner.is_some_and(|first| id.start < first))
 }
 
 pub fn expected() -> BTreeSet<ProcessId> {
