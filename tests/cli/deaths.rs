@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::proc::driver::ENVIRONMENTS;
 use crate::support::{Started, World, is_alive, outcomes, within};
 
 const HANG: &str = "echo 'test seven begins'; (trap '' TERM HUP; setsid sh -c 'trap \"\" TERM; echo $$ > inner; while :; do sleep 1; done') & \
@@ -110,6 +111,7 @@ fn a_writer_that_stands_still_is_lost_and_its_own_record_counts_when_it_returns(
 #[cfg(target_os = "linux")]
 #[test]
 fn both_killed_the_next_start_ends_what_is_left() {
+    let _readable = ENVIRONMENTS.blocking_lock();
     let (world, mut ledger) = started(&[("hang.sh", &format!("echo $PPID > owner; {HANG}"))], &[]);
     let pids = world.pids("pids");
     let owner = world.pids("owner")[0];
@@ -134,12 +136,14 @@ fn both_killed_the_next_start_ends_what_is_left() {
     assert!(pids.iter().all(|pid| !is_alive(*pid)), "{}", ran.stderr);
 }
 
-/// A daemon that the dead run was told to spare outlives ledger, recovery and reap, whoever ended the rest.
+/// A daemon that the dead run was told to spare outlives ledger, recovery and reap, whoever ended the rest. (`tail -f` ends by itself when
+/// nobody reads its pipe any more.)
 #[cfg(target_os = "linux")]
 #[test]
 fn a_daemon_that_a_dead_run_spares_is_left_alone_by_all() {
+    let _readable = ENVIRONMENTS.blocking_lock();
     let script = "echo $PPID > owner; setsid sh -c 'echo $$ > daemon; exec sleep 987' & while [ ! -s daemon ]; do sleep 0.02; done; \
-         tail -f /dev/null & echo $! $(cat daemon) > tmp; mv tmp pids; wait";
+         tail -f /dev/null > /dev/null & echo $! $(cat daemon) > tmp; mv tmp pids; wait";
     let flag: &[&str] = &["--allow-leftover", "sleep"];
     // The dead run said so, and its owner or the next run finds that out; or only the next run says so.
     for (kill_owner_too, dead_flag, next_flag) in [(false, flag, &[][..]), (true, flag, &[]), (true, &[], flag)] {
@@ -184,6 +188,7 @@ fn a_daemon_that_a_dead_run_spares_is_left_alone_by_all() {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_reap_ended_is_on_record_and_the_second_time_nothing_is_left() {
+    let _readable = ENVIRONMENTS.blocking_lock();
     let (world, mut ledger) = started(&[("one.sh", "exit 0"), ("hang.sh", &format!("echo $PPID > owner; {HANG}"))], &[]);
     let pids = world.pids("pids");
     let owner = world.pids("owner")[0];
@@ -368,6 +373,7 @@ fn all_that_is_made_is_the_users_alone() {
 #[cfg(target_os = "linux")]
 #[test]
 fn both_killed_without_a_cgroup_what_has_shed_its_token_is_found_by_its_record() {
+    let _readable = ENVIRONMENTS.blocking_lock();
     let hang = "env -i setsid sh -c 'echo $$ > bare; while :; do sleep 1; done' & \
                 until [ -s bare ]; do sleep 0.02; done; echo $PPID $(cat bare) > tmp; mv tmp pids; sleep 1000";
     let (world, mut ledger) = started(&[("hang.sh", hang)], &["--without-mechanism", "cgroup"]);

@@ -13,7 +13,7 @@ use ci_ledger::host::owner::{Owner, OwnerSettings, Report};
 use ci_ledger::host::reap::{Hurry, dead};
 use ci_ledger::host::tree::Mechanism;
 
-use super::driver::{gone, identify, next, read_pid, settings, sh, started, swept};
+use super::driver::{ENVIRONMENTS, gone, identify, next, read_pid, settings, sh, started, swept};
 
 const ESCAPED: &str = "trap '' TERM; env -i setsid sleep 108 & echo $!; wait";
 
@@ -74,6 +74,7 @@ async fn in_a_process_of_its_own() {
 /// Both are gone: what is recorded, and the token, find the tree again. Whoever has shed both is found through the leaf.
 #[tokio::test]
 async fn when_both_die_the_next_start_finds_the_tree() {
+    let _readable = ENVIRONMENTS.lock().await;
     for disabled in [vec![], vec![Mechanism::Cgroup]] {
         let has_leaf = disabled.is_empty();
         let settings = OwnerSettings { disabled, ..settings() };
