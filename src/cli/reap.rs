@@ -8,6 +8,7 @@ use super::{Failure, print};
 use crate::core::outcome::Cleanup;
 use crate::core::pattern::Patterns;
 use crate::core::process::{Fate, Leftover};
+use crate::host::process;
 use crate::report::{escape, words};
 use crate::source::aftermath::By;
 use crate::source::recovery::{DeadLegs, Which, dead_legs};
@@ -38,6 +39,7 @@ pub fn run(args: &ReapArgs) -> Result<i32, Failure> {
     if !args.ledger.try_exists().unwrap_or(true) {
         return nothing_here(args);
     }
+    process::can_be_told_apart().map_err(Failure::usage)?;
     let folder = LedgerFolder::open(&args.ledger)
         .map_err(|error| Failure::usage(error).hint("--ledger DIR names the folder that `ledger run` wrote"))?;
     let DeadLegs { legs, unreadable } = dead_legs(&folder, Which::All).map_err(Failure::usage)?;

@@ -275,6 +275,7 @@ impl Stop {
         }
         for id in vanished {
             if let Some(track) = self.tracks.get_mut(id) {
+                track.gone = true;
                 // The signal that is being answered is the newest one: it did not do this, but one before it may have.
                 if track.kills > 0 {
                     track.kills -= 1;
@@ -337,6 +338,12 @@ impl Stop {
             track.role = seen.role;
             track.gone = false;
             track.outlived |= !leader_alive && (settled || seen.role == Role::Spared);
+        }
+        // Whoever is seen ended has ended, also in a look that may have missed others.
+        for seen in scan.seen.iter().filter(|seen| seen.activity == Activity::Zombie) {
+            if let Some(track) = self.tracks.get_mut(&seen.id) {
+                track.gone = true;
+            }
         }
         if scan.incomplete.is_none() {
             present.sort_unstable();

@@ -20,6 +20,8 @@ pub mod keyboard;
 pub mod outflow;
 pub mod owner;
 pub mod process;
+#[cfg(target_os = "linux")]
+mod procfs;
 pub mod reap;
 pub mod sampler;
 pub mod shell;

@@ -31,7 +31,7 @@ use std::path::PathBuf;
 use crate::core::event::SinkState;
 use crate::core::process::NO_MORE_PROCESSES;
 use crate::host::slots::SlotError;
-use crate::host::{heap, spawn};
+use crate::host::{heap, process, spawn};
 use crate::report::style::Style;
 use crate::settings::RunSettings;
 use crate::sink::{self, SinkError};
@@ -75,6 +75,8 @@ pub enum RunError {
     Descriptors(std::io::Error),
     #[error("nothing to resume: {0}")]
     Resume(String),
+    #[error("no process could be told from another: {0}")]
+    Processes(&'static str),
     #[error(transparent)]
     Pool(#[from] SlotError),
     #[error("{what}: {source}{}", limit(source))]
@@ -101,6 +103,7 @@ pub fn execute(settings: RunSettings, style: Style) -> Result<i32, RunError> {
     let plan = Plan::make(&settings)?;
     heap::keep_small();
     spawn::descriptors_left(DESCRIPTORS).map_err(RunError::Descriptors)?;
+    process::can_be_told_apart().map_err(RunError::Processes)?;
     let runtime = sink::runtime::with_threads(BLOCKING_THREADS);
     let runtime = runtime.map_err(|source| RunError::System { what: "the async runtime cannot start", source })?;
     let status = runtime.block_on(async {

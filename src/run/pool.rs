@@ -24,7 +24,7 @@ use crate::core::stop::{CANCEL_GRACE, StopOrder};
 use crate::host::owner::{Owner, OwnerSettings, Report, SpawnSpec};
 use crate::host::signals::{Signal, Signals, stop_self};
 use crate::host::slots::Held;
-use crate::host::{clock, shell, spawn};
+use crate::host::{clock, process, shell, spawn};
 use crate::report::words;
 use crate::settings::PoolRunSettings;
 use crate::sink;
@@ -49,6 +49,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 pub fn execute(settings: PoolRunSettings) -> Result<i32, RunError> {
     let system = |what| move |source| RunError::System { what, source };
     spawn::descriptors_left(super::DESCRIPTORS).map_err(RunError::Descriptors)?;
+    process::can_be_told_apart().map_err(RunError::Processes)?;
     let runtime = sink::runtime::with_threads(super::BLOCKING_THREADS);
     let runtime = runtime.map_err(system("the async runtime cannot start"))?;
     let status = runtime.block_on(async {
@@ -265,8 +266,8 @@ impl Errand {
                         break swept.cleanup;
                     }
                     if matches!(report, Report::OwnerLost) {
-                        // From here on ledger sweeps by itself.
-                        work.owner.sweep(order);
+                        // From here on ledger sweeps by itself. Its grace was the owner's to give.
+                        work.owner.sweep(StopOrder::at_once());
                     }
                 }
                 () = &mut over => break Cleanup::Unknown,

@@ -412,6 +412,53 @@ fn a_child_that_ledger_came_with_outlives_the_death_of_an_owner() {
     assert!(!named && row["cleanup_verified"] == true, "{row:#}");
 }
 
+/// What such a child starts later lands on ledger, as an orphan of the owner would. Nobody can tell, so nobody is killed and nothing proved.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_child_that_ledger_came_with_has_orphaned_outlives_the_death_of_an_owner() {
+    let wait = "until [ -s stranger ]; do sleep 0.02; done";
+    let world = World::with(&[("ends.sh", &format!("{wait}; kill -KILL $PPID; sleep 1000")), ("next.sh", "exit 0")]);
+    let helper = "until ls .ledger/*.db > /dev/null 2>&1; do sleep 0.02; done; sleep 0.5; \
+        setsid sh -c 'echo $$ > tmp; mv tmp stranger; exec sleep 985' &";
+    let step = format!("( {helper} ) & exec \"$0\" run ends.sh next.sh -- sh");
+    let ledger = world.start(world.program("sh", ["-c", &step, env!("CARGO_BIN_EXE_ledger")]));
+    let stranger = world.pids("stranger")[0];
+    let ran = ledger.end();
+    let lives = is_alive(stranger);
+    crate::support::signal(stranger, "KILL");
+    ran.expect(1);
+    let leg = world.leg();
+    let row = crate::support::file(&leg, "ends.sh");
+    assert!(lives && row["cleanup_verified"].is_null(), "{row:#}");
+    assert!(row["notes"].to_string().contains("was orphaned onto ledger"), "{row:#}");
+    assert_eq!(crate::support::file(&leg, "next.sh")["cleanup_verified"], true);
+}
+
+/// As root a file can put its owner, or ledger, into its own group; they would stand still and end with it.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_owner_and_a_ledger_that_a_file_draws_into_its_group_leave_it() {
+    let draw = |whom: &str| {
+        format!(
+            "setsid sh -c 'exec sleep 984' & until grep -q 984 /proc/$!/cmdline; do sleep 0.02; done
+             group=$(sed -n 's/^0:://p' /proc/$$/cgroup)
+             for mount in /sys/fs/cgroup /sys/fs/cgroup/unified; do
+                 [ -e $mount$group/cgroup.procs ] && echo {whom} > $mount$group/cgroup.procs; done
+             exit 0"
+        )
+    };
+    let (own, ledger) = (draw("$PPID"), draw("$(cut -d' ' -f4 /proc/$PPID/stat)"));
+    let world = World::with(&[("1-owner.sh", &own), ("2-ledger.sh", &ledger), ("3-next.sh", "exit 0")]);
+    world.run(["run", "--cap", "50", "1-owner.sh", "2-ledger.sh", "3-next.sh", "--", "sh"]).expect(0);
+    let leg = world.leg();
+    for name in ["1-owner.sh", "2-ledger.sh"] {
+        let row = crate::support::file(&leg, name);
+        let leftovers = row["leftovers"].as_array().unwrap();
+        let named: Vec<&str> = leftovers.iter().filter_map(|left| left["argv"].as_str()).collect();
+        assert_eq!((named, &row["cleanup_verified"]), (vec!["sleep 984"], &true.into()), "{row:#}");
+    }
+}
+
 /// A file can stop its owner, once or again and again, and the one that waits for the next file.
 #[test]
 fn a_stopped_owner_holds_nothing_up() {

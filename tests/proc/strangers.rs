@@ -18,7 +18,7 @@ use ci_ledger::host::table::{Depth, ProcessTable, SharedTable};
 use ci_ledger::host::tree::{Children, OurTree, Root};
 
 use super::driver::{ENVIRONMENTS, gone, identify, read_pid, run_with, settings, sh, started, swept};
-use crate::support::until;
+use crate::support::{World, until};
 
 /// Ended and waited for, however the test goes.
 struct Stranger(Child);
@@ -69,6 +69,17 @@ async fn under_scope_host_it_is_killed() {
     assert_eq!(swept.cleanup, Cleanup::Clean, "{swept:?}");
     assert!(gone(id, Duration::from_secs(5)).await);
     vm.0.wait().unwrap();
+}
+
+/// A pattern may match ledger and its owners. They end nobody who has to end others.
+#[test]
+fn under_scope_host_ledger_itself_is_no_match() {
+    let world = World::with(&[("a.sh", "exit 0"), ("b.sh", "exit 0")]);
+    let ledger = world.join("own-test-ledger");
+    std::fs::copy(env!("CARGO_BIN_EXE_ledger"), &ledger).unwrap();
+    let args = ["run", "--cap", "30", "--reap-match", "own-test-led*", "--reap-scope", "host", "a.sh", "b.sh", "--", "sh"];
+    world.finish(world.program(ledger.to_str().unwrap(), args)).expect(0);
+    assert_eq!(world.leg()["terminal"], "complete");
 }
 
 /// The two may name the same program, and then it may stay.

@@ -1,10 +1,13 @@
 //! Linux: ledger is a child-subreaper, so the orphans of an owner that died land on it and have to be waited for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::process::Child;
 use std::sync::{Mutex, PoisonError};
 
 use super::family;
 use crate::core::process::ProcessId;
+use crate::host::process::Unread;
 use crate::host::{clock, process};
 
 /// Everybody in ledger who starts a child of another kind waits for it at once; a zombie this old was orphaned onto us.
@@ -38,16 +41,39 @@ pub fn take_in() {
     reap(children);
 }
 
-pub fn add_owner(owner: ProcessId) {
-    family(|family| family.owners.insert(owner.pid));
-    before(|before| {
-        before.first_owner.get_or_insert(owner.start);
-    });
+/// Starts an owner. Whoever lists orphans meanwhile waits, for a moment, so that it is never taken for one.
+pub fn launch(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+    family(|family| {
+        let child = spawn()?;
+        let pid = child.id() as i32;
+        family.owners.insert(pid);
+        if let Ok(stat) = process::stat(pid) {
+            before(|before| {
+                before.first_owner.get_or_insert(stat.id.start);
+            });
+        }
+        Ok(child)
+    })
+}
+
+/// The children of ledger that are neither its owners, nor spared, nor older than them.
+pub fn orphans() -> Result<Vec<i32>, Unread> {
+    family(|family| {
+        let mut children = process::children(std::process::id() as i32)?;
+        let counts = |id: ProcessId| !family.expected.contains(&id) && !is_inherited(id);
+        children.retain(|pid| !family.owners.contains(pid) && process::stat(*pid).is_ok_and(|stat| counts(stat.id)));
+        Ok(children)
+    })
+}
+
+/// Whether others than lost owners may have orphaned a process onto ledger: what it came with, or whom a sweep has left alive.
+pub fn has_company() -> bool {
+    before(|before| !before.inherited.is_empty()) || family(|family| family.spared_any)
 }
 
 /// Whether ledger, or the program that became ledger, had this child before any owner, or whether it is older than all owners: what a
 /// child of that kind orphans lands on ledger too.
-pub fn is_inherited(id: ProcessId) -> bool {
+fn is_inherited(id: ProcessId) -> bool {
     before(|before| before.inherited.contains(&id) || before.first_owner.is_some_and(|first| id.start < first))
 }
 

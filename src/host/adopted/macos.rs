@@ -1,10 +1,15 @@
 //! macOS: there are no subreapers. What an owner orphans goes to launchd, which waits for it, so nothing lands on ledger.
 
-use super::family;
-use crate::core::process::ProcessId;
+use std::io;
+use std::process::Child;
 
-pub fn add_owner(owner: ProcessId) {
-    family(|family| family.owners.insert(owner.pid));
+use super::family;
+
+/// Starts an owner, which is no orphan from the start.
+pub fn launch(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+    let child = spawn()?;
+    family(|family| family.owners.insert(child.id() as i32));
+    Ok(child)
 }
 
 /// Nothing has landed here.

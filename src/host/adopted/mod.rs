@@ -5,7 +5,7 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{add_owner, is_inherited, reap_one, take_in};
+pub use linux::{has_company, launch, orphans, reap_one, take_in};
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
@@ -13,7 +13,7 @@ pub use windows::reap_one;
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(target_os = "macos")]
-pub use macos::{add_owner, reap_one, take_in};
+pub use macos::{launch, reap_one, take_in};
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,6 +26,8 @@ struct Family {
     owners: BTreeSet<i32>,
     /// Processes that a sweep left alive: they become children of ledger when their owner ends.
     expected: BTreeSet<ProcessId>,
+    /// There were some at some time, and what they have started lands here too.
+    spared_any: bool,
 }
 
 static FAMILY: Mutex<Option<Family>> = Mutex::new(None);
@@ -40,13 +42,17 @@ pub fn remove_owner(pid: i32) {
     family(|family| family.owners.remove(&pid));
 }
 
-pub fn owners() -> BTreeSet<i32> {
-    family(|family| family.owners.clone())
+/// Whether this is an owner of this ledger.
+pub fn is_owner(pid: i32) -> bool {
+    family(|family| family.owners.contains(&pid))
 }
 
 /// These will be orphaned onto ledger.
 pub fn expect(survivors: &[ProcessId]) {
-    family(|family| family.expected.extend(survivors));
+    family(|family| {
+        family.spared_any |= !survivors.is_empty();
+        family.expected.extend(survivors);
+    });
 }
 
 /// Whether a sweep left this process alive on purpose or for want of power.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::core::sample::CgroupMemory;
-use crate::host::process;
+use crate::host::{process, procfs};
 
 /// How long a leaf is waited for whose last processes are just ending, and how often it is looked at.
 const REMOVED_WITHIN: Duration = Duration::from_millis(200);
@@ -195,7 +195,7 @@ fn memory_v2(folder: &Path) -> Option<CgroupMemory> {
 fn memory_v1() -> Option<CgroupMemory> {
     /// v1 writes "no limit" as the largest page-aligned number.
     const UNLIMITED: u64 = 1 << 62;
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let groups = procfs::text("self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.split_once(":memory:").map(|(_, path)| path))?;
     let mounted = Path::new("/sys/fs/cgroup/memory");
     // Inside a container the path of the host is not there, and the mount is the group itself.
@@ -265,9 +265,9 @@ fn own_folder() -> Option<PathBuf> {
 
 /// The folder of the cgroup v2 that a process is in.
 pub fn folder_of(pid: i32) -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let mounts = procfs::text("self/mountinfo").ok()?;
     let (root, mount) = mounts.lines().find_map(cgroup2_mount)?;
-    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let groups = procfs::text(&format!("{pid}/cgroup")).ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     // What is mounted may itself begin below the root of the hierarchy (a container).
     let inside = own.strip_prefix(root.trim_end_matches('/')).unwrap_or(own);

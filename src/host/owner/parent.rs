@@ -225,7 +225,8 @@ impl Owner {
     /// Looks at the tree. The answer is `Report::Evidence`, within 2 s.
     pub fn evidence(&mut self) {
         let subject = Subject { owner: self.id(), leader: self.leader, leaf: self.leaf.clone() };
-        self.look = Some(tokio::spawn(evidence::take(subject)));
+        // The answer of one under way serves.
+        self.look.get_or_insert_with(|| tokio::spawn(evidence::take(subject)));
     }
 
     /// Brings the tree to its end and proves it. The answer is `Report::Swept`.

@@ -98,6 +98,8 @@ impl Owner {
         match command {
             Command::Start(spec) => self.start(&spec),
             Command::Sweep(order) => self.sweep(order),
+            // What a sweep has left is left in peace.
+            Command::Pause if self.swept => {}
             Command::Pause => {
                 let children = self.reap();
                 self.tree.pause(children, clock::now());

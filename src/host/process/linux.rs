@@ -1,12 +1,13 @@
 //! Linux: everything out of /proc.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::core::moment::Moment;
 use crate::core::process::ProcessId;
 use crate::core::stop::Activity;
 use crate::host::process::TokenRead;
+use crate::host::procfs;
 
 /// More runnable threads than this for each core are a crowd. A fork bomb whose forks fail sleeps in between, so it is not always many more.
 const CROWD_PER_CORE: usize = 8;
@@ -82,17 +83,8 @@ const PF_KTHREAD: u64 = 0x0020_0000;
 
 pub fn stat(pid: i32) -> Result<Stat, Unread> {
     let mut buffer = [0_u8; 1024];
-    let text = read_short(format_args!("/proc/{pid}/stat"), &mut buffer).map_err(|error| unread(&error, pid))?;
+    let text = procfs::read_short(&format!("{pid}/stat"), &mut buffer).map_err(|error| unread(&error, pid))?;
     parse_stat(text).ok_or(Unread::Gone)
-}
-
-/// Open, read, close: a sweep of a thousand processes does this some thousand times, and `std::fs::read` asks for the size and for the
-/// end of the file as well.
-fn read_short<'a>(path: std::fmt::Arguments<'_>, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
-    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
-    let file = rustix::fs::open(path.to_string(), flags, rustix::fs::Mode::empty())?;
-    let count = rustix::io::read(&file, &mut *buffer)?;
-    Ok(&buffer[..count])
 }
 
 fn parse_stat(text: &[u8]) -> Option<Stat> {
@@ -152,7 +144,7 @@ pub fn activity(id: ProcessId) -> Option<Activity> {
 /// The children of every thread of a process; the kernel lists a child under the thread that made it.
 pub fn children(pid: i32) -> Result<Vec<i32>, Unread> {
     let mut found = Vec::new();
-    for tid in numbered(Path::new(&format!("/proc/{pid}/task"))).map_err(|error| unread(&error, pid))? {
+    for tid in threads(pid).map_err(|error| unread(&error, pid))? {
         children_of_thread(pid, tid, &mut found)?;
     }
     Ok(found)
@@ -171,43 +163,44 @@ fn children_of_thread(pid: i32, tid: i32, found: &mut Vec<i32>) -> Result<(), Un
         let words = text.split(|byte| byte.is_ascii_whitespace());
         found.extend(words.filter_map(|word| std::str::from_utf8(word).ok()?.parse::<i32>().ok()));
     };
-    match read_short(format_args!("/proc/{pid}/task/{tid}/children"), &mut buffer) {
+    match procfs::read_short(&format!("{pid}/task/{tid}/children"), &mut buffer) {
         // A list that may be longer than the buffer is read as a whole.
         Ok(text) if text.len() + 16 > 4096 => {
-            numbers(&std::fs::read(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default(), found);
+            numbers(&procfs::read(&format!("{pid}/task/{tid}/children"), u64::MAX).unwrap_or_default(), found);
         }
         Ok(text) => numbers(text, found),
-        Err(_) if !Path::new("/proc/thread-self/children").exists() => return Err(Unread::Unsupported),
+        Err(_) if !procfs::exists("thread-self/children") => return Err(Unread::Unsupported),
         // The thread has ended; its children were handed to another one, which the next scan sees.
         Err(_) => {}
     }
     Ok(())
 }
 
-/// Every process number there is.
-pub fn all() -> io::Result<Vec<i32>> {
-    numbered(Path::new("/proc"))
+/// Whether the numbers that are listed here are those that signals go by.
+pub fn can_be_told_apart() -> Result<(), &'static str> {
+    procfs::is_ours().then_some(()).ok_or(
+        "/proc is not there, or shows the processes of another pid namespace; mount it for this one ('unshare --pid --fork --mount-proc', \
+         or 'mount -t proc proc /proc')",
+    )
 }
 
-fn numbered(folder: &Path) -> io::Result<Vec<i32>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        if let Some(number) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) {
-            found.push(number);
-        }
-    }
-    Ok(found)
+/// Every process number there is.
+pub fn all() -> io::Result<Vec<i32>> {
+    Ok(procfs::numbered(".")?.into_iter().map(|(pid, _)| pid).collect())
+}
+
+fn threads(pid: i32) -> io::Result<Vec<i32>> {
+    Ok(procfs::numbered(&format!("{pid}/task"))?.into_iter().map(|(tid, _)| tid).collect())
 }
 
 /// The path of the executable. A deleted file keeps its name, without the kernel's remark.
 pub fn exe_path(pid: i32) -> Result<String, Unread> {
-    let path = std::fs::read_link(format!("/proc/{pid}/exe")).map_err(|error| unread(&error, pid))?;
-    let text = path.to_string_lossy();
+    let text = procfs::link(&format!("{pid}/exe")).map_err(|error| unread(&error, pid))?;
     Ok(text.strip_suffix(" (deleted)").unwrap_or(&text).to_owned())
 }
 
 /// At most this much of a command line is kept.
-const ARGV_LIMIT: usize = 1024;
+const ARGV_LIMIT: u64 = 1024;
 
 /// The command line, its words joined by spaces.
 ///
@@ -217,7 +210,7 @@ pub fn argv(pid: i32) -> Option<Vec<String>> {
     if !wakes_soon(pid) {
         return None;
     }
-    let bytes = read_head(&format!("/proc/{pid}/cmdline"), ARGV_LIMIT)?;
+    let bytes = procfs::read(&format!("{pid}/cmdline"), ARGV_LIMIT).ok()?;
     let trimmed = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
     if trimmed.is_empty() {
         return None;
@@ -226,20 +219,13 @@ pub fn argv(pid: i32) -> Option<Vec<String>> {
 }
 
 fn any_thread_uninterruptible(pid: i32) -> bool {
-    let Ok(threads) = numbered(Path::new(&format!("/proc/{pid}/task"))) else { return false };
+    let Ok(threads) = threads(pid) else { return false };
     threads.into_iter().any(|tid| {
-        std::fs::read(format!("/proc/{pid}/task/{tid}/stat"))
+        procfs::read(&format!("{pid}/task/{tid}/stat"), u64::MAX)
             .ok()
             .and_then(|text| parse_stat(&text))
             .is_some_and(|s| s.state == 'D')
     })
-}
-
-fn read_head(path: &str, limit: usize) -> Option<Vec<u8>> {
-    use std::io::Read as _;
-    let mut bytes = Vec::with_capacity(limit);
-    std::fs::File::open(path).ok()?.take(limit as u64).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
 }
 
 /// Whether the process was started with `LEDGER_TOKEN=token` in its environment.
@@ -262,7 +248,7 @@ pub fn token_of(pid: i32) -> TokenRead {
 /// Resident memory, by the cheapest of the kernel's files.
 pub fn rss_mib_of(pid: i32) -> Option<f64> {
     let mut buffer = [0_u8; 256];
-    let text = read_short(format_args!("/proc/{pid}/statm"), &mut buffer).ok()?;
+    let text = procfs::read_short(&format!("{pid}/statm"), &mut buffer).ok()?;
     std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok().map(rss_mib)
 }
 
@@ -284,36 +270,32 @@ fn wakes_soon(pid: i32) -> bool {
 }
 
 fn environ_of_awake(pid: i32) -> Result<Vec<u8>, Unread> {
-    use std::io::Read as _;
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(format!("/proc/{pid}/environ")).map_err(|error| unread(&error, pid))?;
-    file.take(256 * 1024).read_to_end(&mut bytes).map_err(|error| unread(&error, pid))?;
-    Ok(bytes)
+    procfs::read(&format!("{pid}/environ"), 256 * 1024).map_err(|error| unread(&error, pid))
 }
 
 /// Whether the real user of a process is the real user of this one. `status` is readable where the environment is not.
 pub fn is_our_users(pid: i32) -> bool {
-    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    let Ok(text) = procfs::text(&format!("{pid}/status")) else { return false };
     let uid = text.lines().find_map(|line| line.strip_prefix("Uid:")?.split_ascii_whitespace().next()?.parse::<u32>().ok());
     uid == Some(rustix::process::getuid().as_raw())
 }
 
 /// The kernel function the process sleeps in.
 pub fn wait_channel(pid: i32) -> Option<String> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/wchan")).ok()?;
+    let text = procfs::text(&format!("{pid}/wchan")).ok()?;
     let name = text.trim();
     (!name.is_empty() && name != "0").then(|| name.to_owned())
 }
 
 /// How many processes of this host the kernel has killed for memory since the boot.
 pub fn host_oom_kills() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/vmstat").ok()?;
+    let text = procfs::text("vmstat").ok()?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }
 
 /// Whether so many threads of this host want to run at this moment that one more, ours, hardly does.
 pub fn is_host_crowded() -> bool {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let text = procfs::text("loadavg").unwrap_or_default();
     let runnable = text.split_ascii_whitespace().nth(3).and_then(|word| word.split('/').next()?.parse::<usize>().ok());
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     runnable.is_some_and(|runnable| runnable > CROWD_PER_CORE * cores)

@@ -24,7 +24,7 @@ pub struct Lost {
 }
 
 pub fn sweep(order: StopOrder, lost: Lost, hurry: Hurry) -> Swept {
-    let mut tree = OurTree::new(Root::Adopted { owner: lost.owner, except: adopted::owners() });
+    let mut tree = OurTree::new(Root::Adopted { owner: lost.owner });
     tree.token = Some(lost.token.0);
     tree.disabled = lost.disabled;
     tree.spare = lost.allow_leftover.into();

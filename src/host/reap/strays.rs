@@ -74,6 +74,7 @@ fn end_carriers(swept: &mut Swept, order: StopOrder, strays: &Strays, hurry: &Hu
     tree.spare = strays.allow_leftover.clone().into();
     tree.since = strays.since;
     tree.spared_before = adopted::expected();
+    tree.is_held_elsewhere = strays.is_held;
     strays.table.mark_stale();
     let more = sweep_unowned(order, tree, std::sync::Arc::clone(hurry));
     swept.cleanup = worse(swept.cleanup, more.cleanup);
@@ -100,7 +101,9 @@ fn carriers(strays: &Strays, hurry: &Hurry, counts: impl Fn(&ProcessId) -> bool)
 /// What is named and neither ours nor spared by us.
 fn foreign_matches(table: &SharedTable) -> Vec<Match> {
     let mut matches = table.lock().matches();
-    matches.retain(|found| !adopted::is_expected(found.id) && process::is_alive(found.id));
+    // A pattern may match ledger too.
+    let is_ours = |pid: i32| u32::try_from(pid) == Ok(std::process::id()) || adopted::is_owner(pid);
+    matches.retain(|found| !is_ours(found.id.pid) && !adopted::is_expected(found.id) && process::is_alive(found.id));
     matches
 }
 

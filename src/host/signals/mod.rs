@@ -3,11 +3,11 @@
 #[cfg(unix)]
 mod unix;
 #[cfg(unix)]
-pub use unix::{HEARD, Signals, stop_self};
+pub use unix::{HEARD, Signals, at_start, stop_self};
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
-pub use windows::{HEARD, Signals, stop_self};
+pub use windows::{HEARD, Signals, at_start, stop_self};
 
 use crate::core::ending::EndSignal;
 

@@ -11,6 +11,21 @@ use crate::core::ending::EndSignal;
 /// What ledger does about them, in words.
 pub const HEARD: &str = "HUP, INT, TERM end the run in order; Ctrl-Z pauses it";
 
+/// To be called first of all, by ledger and by an owner: what a parent ignored is ignored still. With CHLD ignored the kernel waits for
+/// children by itself, and no status is ever told. A file-size limit is an error of the write and no death; what is started later finds
+/// the limit's signal as it was.
+pub fn at_start() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: both calls set a disposition and touch nothing else. The handler does nothing, which is safe at any moment; unlike an ignored
+    // signal it is reset by exec.
+    unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        if libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) == libc::SIG_IGN {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        }
+    }
+}
+
 /// The streams. HUP and the terminal's own stay ignored where they were when ledger started: `nohup` means it. INT and TERM are
 /// always heard: a script that starts ledger in the background has its shell ignore INT for it, and yet a cancelled job must end.
 #[derive(Debug)]

@@ -11,6 +11,9 @@ use tokio::signal::windows::{
 use super::Signal;
 use crate::core::ending::EndSignal;
 
+/// Nothing is inherited here.
+pub fn at_start() {}
+
 /// What ledger does about them, in words.
 pub const HEARD: &str = "Ctrl-C, Ctrl-Break, a closed console, logoff and shutdown end the run in order";
 

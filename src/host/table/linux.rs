@@ -4,15 +4,14 @@
 //! and a warm refresh costs a listing and no more: reading `stat` of 3,000 processes costs five times as much (`cargo bench --bench owner`).
 
 use std::collections::HashMap;
-use std::os::unix::fs::DirEntryExt as _;
 
 use super::program::{self, Program};
 use super::{Carriers, Counts, Depth, Match, qemu_patterns};
 use crate::core::ids::base_name;
 use crate::core::moment::Moment;
 use crate::core::pattern::{Patterns, ProgramName};
-use crate::host::clock;
 use crate::host::process::{self, Unread};
+use crate::host::{clock, procfs};
 
 /// A program is read again until its process is this old: fork, a shell's work, then exec.
 const YOUNG_MS: u64 = 3_000;
@@ -44,10 +43,8 @@ impl ProcessTable {
     pub fn refresh(&mut self, depth: Depth) -> std::io::Result<()> {
         self.round += 1;
         let now = clock::now();
-        for listed in std::fs::read_dir("/proc")? {
-            let listed = listed?;
-            let Some(pid) = listed.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-            self.refresh_one(pid, listed.ino(), depth, now);
+        for (pid, inode) in procfs::numbered(".")? {
+            self.refresh_one(pid, inode, depth, now);
         }
         let round = self.round;
         self.entries.retain(|_, entry| entry.seen_round == round);

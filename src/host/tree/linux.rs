@@ -72,7 +72,8 @@ impl OurTree {
         self.find_in_leaf(&mut look);
         let rooted = self.root == Root::Subreaper && self.has(Mechanism::Subreaper);
         let own = std::process::id() as i32;
-        match self.root.clone() {
+        let mut landed = Vec::new();
+        match self.root {
             // No child, nothing below: that is the kernel's word.
             Root::Subreaper if rooted && children == Children::None => {}
             Root::Subreaper if rooted => {
@@ -80,10 +81,14 @@ impl OurTree {
                 self.find_below(&[own], &mut look, OursBy::Subreaper);
             }
             Root::Subreaper => self.find_below(&[own], &mut look, OursBy::Descendant),
-            Root::Adopted { owner, except } => self.find_adopted(owner, &except, &mut look),
+            Root::Adopted { owner } => landed = self.find_adopted(owner, &mut look),
             Root::Nobody => {}
         }
         let mut unreadable = if rooted { Vec::new() } else { self.find_strays(&mut look) };
+        if let Some(pid) = landed.into_iter().find(|pid| !look.found.contains_key(pid)) {
+            look.missing =
+                Some(format!("process {pid} was orphaned onto ledger, by this file or by what ledger came with or has spared"));
+        }
         let mut stats = Vec::with_capacity(look.found.len());
         for (pid, ours_by) in std::mem::take(&mut look.found) {
             match look.stats.remove(&pid).unwrap_or_else(|| process::stat(pid)) {
@@ -116,7 +121,9 @@ impl OurTree {
         look.leaf_is_populated = matches!(populated, Ok(true));
         let members = populated.and_then(|populated| if populated { leaf.pids() } else { Ok(Vec::new()) });
         match members {
-            Ok(pids) => {
+            Ok(mut pids) => {
+                // A file may have moved them here. They would stand still, and end, with it.
+                pids.retain(|&pid| !self.is_owner_or_ledger(pid) || leaf.release(pid).is_err());
                 self.bonds.in_leaf.extend(&pids);
                 look.found.extend(pids.into_iter().map(|pid| (pid, OursBy::Cgroup)));
             }
@@ -124,6 +131,11 @@ impl OurTree {
             Err(_) if leaf.is_removed() => {}
             Err(error) => look.missing = Some(format!("{}: {error}", leaf.path().display())),
         }
+    }
+
+    fn is_owner_or_ledger(&self, pid: i32) -> bool {
+        let parent = || rustix::process::getppid().is_some_and(|parent| parent.as_raw_nonzero().get() == pid);
+        pid == std::process::id() as i32 || (self.root == Root::Subreaper && parent())
     }
 
     /// Everything below `roots`, without the roots themselves.
@@ -155,25 +167,29 @@ impl OurTree {
         }
     }
 
-    /// ledger's own children are its owners, and whom it had before them; any other child was orphaned onto it.
-    fn find_adopted(&self, owner: ProcessId, except: &BTreeSet<i32>, look: &mut Look) {
+    /// Any child of ledger that is nobody else's was orphaned onto it. Where others than the lost owner may have done that, it takes more
+    /// to make it ours; the answer is those of them that live.
+    fn find_adopted(&self, owner: ProcessId, look: &mut Look) -> Vec<i32> {
         // Looked at before the children are: its orphans land here before it shows its end.
         let owner_lives = process::is_alive(owner);
         if owner_lives {
             look.missing = Some(format!("its owner, process {}, has not ended yet", owner.pid));
         }
-        let Ok(children) = process::children(std::process::id() as i32) else {
+        let Ok(mut landed) = adopted::orphans() else {
             look.missing = Some("ledger's own children cannot be listed".to_owned());
-            return;
+            return Vec::new();
         };
-        let mut adopted = children;
-        let is_spared = |id: ProcessId| self.spared_before.contains(&id) || adopted::is_inherited(id);
-        adopted.retain(|pid| !except.contains(pid) && !process::stat(*pid).is_ok_and(|stat| is_spared(stat.id)));
-        for &pid in &adopted {
+        if adopted::has_company() {
+            landed.retain(|pid| process::stat(*pid).is_ok_and(|stat| !stat.is_gone()));
+            self.find_below(&Vec::from_iter(owner_lives.then_some(owner.pid)), look, OursBy::Subreaper);
+            return landed;
+        }
+        for &pid in &landed {
             look.claim(pid, OursBy::Subreaper);
         }
-        adopted.extend(owner_lives.then_some(owner.pid));
-        self.find_below(&adopted, look, OursBy::Subreaper);
+        landed.extend(owner_lives.then_some(owner.pid));
+        self.find_below(&landed, look, OursBy::Subreaper);
+        Vec::new()
     }
 
     /// Without a root: session, token and notes over all processes, and whatever descends from those. Answers with what is ours by a
@@ -196,6 +212,7 @@ impl OurTree {
         let session = self.session_in_use(&stats);
         // Whatever an owner that died has orphaned lands on ledger, so who hides what it carries is no reason to doubt.
         let lands_on_us = matches!(self.root, Root::Adopted { .. }) && self.has(Mechanism::Subreaper);
+        let no_doubt = lands_on_us || self.is_held_elsewhere;
         let mut doubt = None;
         let mut first = Vec::new();
         let candidates = stats.iter().filter(|stat| !stat.is_kernel_thread && stat.id.start >= self.since);
@@ -205,7 +222,7 @@ impl OurTree {
                 first.push(stat.id.pid);
             }
         }
-        look.missing = look.missing.take().or(doubt.filter(|_| !lands_on_us));
+        look.missing = look.missing.take().or(doubt.filter(|_| !no_doubt));
         self.find_below(&first, look, OursBy::Descendant);
         unreadable
     }
@@ -372,18 +389,12 @@ mod tests {
     fn while_a_lost_owner_lives_nothing_is_proved_and_what_it_holds_is_seen() {
         let mut owner = std::process::Command::new("sh").args(["-c", "sleep 100 & wait"]).spawn().expect("sh is there");
         let id = process::stat(owner.id() as i32).expect("it lives").id;
-        let mut tree = OurTree::new(Root::Adopted { owner: id, except: [id.pid].into() });
+        let mut tree = OurTree::new(Root::Adopted { owner: id });
         tree.since = u64::MAX;
-        tree.spared_before = process::children(std::process::id() as i32)
-            .expect("they are listed")
-            .into_iter()
-            .filter_map(|pid| process::stat(pid).ok())
-            .map(|stat| stat.id)
-            .collect();
         let began = clock::now();
         let child = loop {
             let scan = tree.scan(Children::Some, clock::now());
-            assert!(scan.incomplete.is_some_and(|why| why.contains("has not ended yet")));
+            assert!(scan.incomplete.is_some());
             if let Some(seen) = scan.seen.iter().find(|seen| process::stat(seen.id.pid).is_ok_and(|stat| stat.ppid == id.pid)) {
                 break seen.id;
             }
@@ -392,6 +403,7 @@ mod tests {
         let _ = crate::host::deliver::deliver(child, crate::host::deliver::Signal::Kill);
         let _ = owner.kill();
         let _ = owner.wait();
-        assert_eq!(tree.scan(Children::Some, clock::now()).incomplete, None);
+        let why = tree.scan(Children::Some, clock::now()).incomplete;
+        assert!(why.as_ref().is_none_or(|why| !why.contains("has not ended yet")), "{why:?}");
     }
 }

@@ -25,8 +25,8 @@ const RELEASE_ROUNDS: usize = 8;
 pub enum Root {
     /// This process is the owner, and all its children are ours. Where there are subreapers it is one.
     Subreaper,
-    /// This process adopts a lost owner's orphans, as soon as that has ended; these children of it are something else.
-    Adopted { owner: ProcessId, except: BTreeSet<i32> },
+    /// This process adopts a lost owner's orphans, as soon as that has ended.
+    Adopted { owner: ProcessId },
     /// Nobody holds the tree together.
     Nobody,
 }
@@ -58,6 +58,8 @@ pub struct OurTree {
     alive_before: BTreeSet<ProcessId>,
     pub leaf: Option<Leaf>,
     pub root: Root,
+    /// An owner holds whatever descends from the file, so who hides what it carries is no reason to doubt.
+    pub is_held_elsewhere: bool,
     pub spare: Spare,
     /// Spared by what an earlier sweep recorded, by number; the caller has made sure that numbers still mean the same.
     pub spare_pids: BTreeSet<i32>,
@@ -94,6 +96,7 @@ impl OurTree {
             alive_before: BTreeSet::new(),
             leaf: None,
             root,
+            is_held_elsewhere: false,
             spare: Spare::default(),
             spare_pids: BTreeSet::new(),
             bonds: Bonds::default(),

@@ -65,12 +65,11 @@ impl Link {
         command.arg0("ledger").arg(OWNER_WORD).stdin(OwnedFd::from(theirs)).stdout(ends.stdout).stderr(ends.stderr);
         // What only the sinks need: a test that could write check runs could also write them over.
         command.env_remove("LEDGER_GITHUB_TOKEN").env_remove("LEDGER_HTTPS_TOKEN");
-        let child = command.spawn().map_err(failed)?;
+        let child = adopted::launch(|| command.spawn()).map_err(failed)?;
         // The command still holds the far ends of the pipes, and they must be the owner's alone.
         drop(command);
         let pid = child.id() as i32;
         let id = ProcessId { pid, start: process::stat(pid).map_or(0, |stat| stat.id.start) };
-        adopted::add_owner(id);
         ours.set_nonblocking(true).map_err(failed)?;
         let mut link = Self {
             id,
