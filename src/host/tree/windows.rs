@@ -6,7 +6,7 @@ use std::sync::Arc;
 use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
 
 use super::hold::Hold;
-use super::{Children, Mechanism, OurTree, Root};
+use super::{Children, Mechanism, OurTree, Root, UNKNOWN_FOLLOWED};
 use crate::core::process::{OursBy, ProcessId};
 use crate::core::stop::Reach;
 use crate::host::job::Job;
@@ -44,10 +44,15 @@ impl OurTree {
         self.bonds.unasked.as_deref()
     }
 
-    /// Without a job an orphan is seen only if it was noted before its parent ended.
+    /// Without a job an orphan is seen only if it was noted before its parent ended. A lost owner has taken its job and its notes along.
     pub(super) fn blind_to(&self) -> Option<&'static str> {
-        (self.root == Root::Subreaper && self.bonds.job.is_none())
-            .then_some("no Job Object holds this tree: an orphan that was not noted before its parent ended would not be seen")
+        match self.root {
+            Root::Adopted { .. } => Some(UNKNOWN_FOLLOWED),
+            Root::Subreaper if self.bonds.job.is_none() => {
+                Some("no Job Object holds this tree: an orphan that was not noted before its parent ended would not be seen")
+            }
+            Root::Subreaper | Root::Nobody => None,
+        }
     }
 
     /// Everything that is ours, and why something may have been overlooked.
