@@ -135,12 +135,13 @@ impl<'a> Owner<'a> {
             command.current_dir(cwd);
         }
         command.stdin(Stdio::null()).stdout(ends.stdout).stderr(ends.stderr);
-        let Spawned { mut child, id, outside } = spawn(&mut command, self.tree.job())?;
+        let Spawned { mut child, id, kept, outside } = spawn(&mut command, self.tree.job())?;
         if outside.is_some() {
             // The record must not name a mechanism that holds nothing.
             self.tree.let_go_of_job();
         }
-        self.tree.leader = Some(id);
+        // The thread below lets go of the child as soon as it has ended, and the sweep still goes by its number.
+        self.tree.led_by(id, kept);
         self.tree.since = id.start;
         self.leader_runs = true;
         self.next_note_ms = clock::now().mono_ms + super::NOTE_EVERY_MS;
@@ -251,7 +252,7 @@ impl Tree for Owner<'_> {
 
     fn term(&mut self, ids: &[ProcessId]) -> Answers {
         let answers = self.tree.term(ids);
-        self.signalled |= self.tree.unasked().is_none();
+        self.signalled |= self.tree.was_asked();
         answers
     }
 

@@ -49,3 +49,20 @@ pub fn unproved(why: String) -> Swept {
         took: Secs::ZERO,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    /// On Linux its orphans land on ledger, which tests/proc shows.
+    #[cfg(not(target_os = "linux"))]
+    #[test]
+    fn where_orphans_land_on_nobody_an_empty_look_proves_nothing() {
+        use super::*;
+        let owner = crate::host::identity::own_id();
+        let token = Token(uuid::Uuid::new_v4().simple().to_string());
+        let allow_leftover = Patterns::default();
+        let lost = Lost { token, disabled: Vec::new(), allow_leftover, leaf: None, leader: None, owner };
+        let swept = sweep(StopOrder::at_once(), lost, Hurry::default());
+        assert_eq!((swept.cleanup, swept.leftovers.len()), (Cleanup::Unknown, 0), "{swept:?}");
+        assert!(swept.notes.iter().any(|note| note.contains("whom it had followed is not known")), "{swept:?}");
+    }
+}

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::hold::Hold;
-use super::{Children, Mechanism, OurTree, Root};
+use super::{Children, Mechanism, OurTree, Root, UNKNOWN_FOLLOWED};
 use crate::core::process::OursBy;
 use crate::core::process::ProcessId;
 use crate::core::stop::Reach;
@@ -56,9 +56,10 @@ fn look_at(pid: i32) -> Option<Stat> {
 }
 
 impl OurTree {
-    /// What cannot be seen here is doubted process by process (`claim`).
+    /// What an owner cannot see is doubted process by process (`claim`). Whoever a lost owner had followed out of the session is known
+    /// to nobody, and may have no token to show.
     pub(super) fn blind_to(&self) -> Option<&'static str> {
-        None
+        matches!(self.root, Root::Adopted { .. }).then_some(UNKNOWN_FOLLOWED)
     }
 
     /// Everything that is ours, zombies too, and why something may have been overlooked. That this process has no children proves

@@ -73,6 +73,10 @@ impl Mechanism {
 /// At most this many leftovers of one file are described; a fork bomb is no reason for a record without end.
 pub const LISTED: usize = 100;
 
+/// Why an empty look proves nothing where orphans do not land on ledger.
+#[cfg(not(target_os = "linux"))]
+const UNKNOWN_FOLLOWED: &str = "its owner was lost, and whom it had followed is not known";
+
 /// What is read of a process when it is first seen, before any signal: afterwards there is nothing left to read.
 #[derive(Debug, Clone, Default)]
 struct Details {

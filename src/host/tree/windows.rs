@@ -1,12 +1,13 @@
 //! Windows: the members of a Job Object. Where there is none, descendants that were noted while the file ran.
 
 use std::collections::BTreeSet;
+use std::os::windows::io::OwnedHandle;
 use std::sync::Arc;
 
 use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
 
 use super::hold::Hold;
-use super::{Children, Mechanism, OurTree, Root};
+use super::{Children, Mechanism, OurTree, Root, UNKNOWN_FOLLOWED};
 use crate::core::process::{OursBy, ProcessId};
 use crate::core::stop::Reach;
 use crate::host::job::Job;
@@ -20,6 +21,10 @@ const LISTS: usize = 3;
 pub struct Bonds {
     job: Option<Arc<Job>>,
     in_job: BTreeSet<i32>,
+    /// The leader. While it is open, the leader's number is nobody else's.
+    leader: Option<OwnedHandle>,
+    /// The leader's group was asked to end. Everybody in it heard it, and a second event is no kinder: some programs end at once then.
+    broke: bool,
     /// Why the leader could not be asked to end.
     unasked: Option<String>,
 }
@@ -35,8 +40,19 @@ impl OurTree {
         self.bonds.job = None;
     }
 
+    /// Who leads it, and a handle that is kept open as long as this tree is looked at.
+    pub fn led_by(&mut self, leader: ProcessId, handle: OwnedHandle) {
+        self.leader = Some(leader);
+        self.bonds.leader = Some(handle);
+    }
+
     pub fn job(&self) -> Option<&Job> {
         self.bonds.job.as_deref()
+    }
+
+    /// Whether the leader and its group were asked to end.
+    pub fn was_asked(&self) -> bool {
+        self.bonds.broke
     }
 
     /// Why the leader could not be asked to end, where it was tried.
@@ -44,10 +60,15 @@ impl OurTree {
         self.bonds.unasked.as_deref()
     }
 
-    /// Without a job an orphan is seen only if it was noted before its parent ended.
+    /// Without a job an orphan is seen only if it was noted before its parent ended. A lost owner has taken its job and its notes along.
     pub(super) fn blind_to(&self) -> Option<&'static str> {
-        (self.root == Root::Subreaper && self.bonds.job.is_none())
-            .then_some("no Job Object holds this tree: an orphan that was not noted before its parent ended would not be seen")
+        match self.root {
+            Root::Adopted { .. } => Some(UNKNOWN_FOLLOWED),
+            Root::Subreaper if self.bonds.job.is_none() => {
+                Some("no Job Object holds this tree: an orphan that was not noted before its parent ended would not be seen")
+            }
+            Root::Subreaper | Root::Nobody => None,
+        }
     }
 
     /// Everything that is ours, and why something may have been overlooked.
@@ -91,24 +112,33 @@ impl OurTree {
         }
         let mut roots: Vec<ProcessId> = self.noted.iter().copied().collect();
         roots.extend(self.leader);
-        // Whoever waits for the leader has it open, so its number is still its own, even if it has ended.
-        let kept = self.leader.filter(|_| self.root == Root::Subreaper);
+        let kept = self.leader.filter(|_| self.bonds.leader.is_some());
         let below = process::below(&roots, kept, all);
         roots.into_iter().chain(below).collect()
     }
 
-    /// Asks the leader's process group to end. Everybody in it hears it at once; there is no word for one process.
+    /// Asks the leader's process group to end, once. Everybody in it hears it at once; there is no word for one process.
     pub(super) fn term_whole(&mut self, ids: &[ProcessId]) -> Vec<ProcessId> {
-        // Group 0 would be everybody on this console, ledger too; a number that is no group's is taken for 0.
-        if let Some(leader) = self.leader.filter(|leader| leader.pid > 0 && self.root == Root::Subreaper) {
-            // SAFETY: the call takes numbers only. The leader was started as a group of its own, and its number is not used again
-            // while whoever waits for it has it open.
-            if unsafe { GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, leader.pid as u32) } == 0 {
+        if let Some(group) = self.group_to_ask() {
+            // SAFETY: the call takes numbers only. The leader was started as a group of its own, and its number is not used again while
+            // it is kept open.
+            if unsafe { GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, group) } == 0 {
                 let error = std::io::Error::last_os_error();
                 self.bonds.unasked = Some(format!("no console event reached the leader, so it was not asked to end: {error}"));
+            } else {
+                self.bonds.broke = true;
+                self.bonds.unasked = None;
             }
         }
         ids.to_vec()
+    }
+
+    /// The group of a leader that runs and was not asked yet. Group 0 would be everybody on this console, ledger too, and a number that is
+    /// no group's is taken for 0: the group of one that has ended may be empty.
+    fn group_to_ask(&self) -> Option<u32> {
+        let runs = self.bonds.leader.as_ref().is_some_and(process::runs);
+        let leader = self.leader.filter(|_| runs && !self.bonds.broke)?;
+        u32::try_from(leader.pid).ok().filter(|&group| group > 0)
     }
 
     /// A job is ended as a whole, and no member can start another one in between: nothing has to be stopped first.

@@ -13,6 +13,7 @@ use tokio::net::UnixStream;
 use super::super::output::FarEnds;
 use super::super::wire::{Command, Hello, Reply};
 use super::super::{OWNER_WORD, OwnerError, OwnerSettings};
+use super::LAST_RITES;
 use crate::core::process::ProcessId;
 use crate::host::deliver::{Signal, deliver};
 use crate::host::{adopted, clock, process};
@@ -28,10 +29,7 @@ pub struct Link {
     closed: bool,
 }
 
-/// Half of it an owner may take that has to kill its tree first; what has not ended at the other end, after KILL, hangs in a call of the
-/// kernel.
-const LAST_RITES: Duration = Duration::from_secs(30);
-
+/// Half of it an owner may take that has to kill its tree first; then it is killed itself.
 fn ends_within(mut child: Child, bound: Duration) -> bool {
     let (began, mut pause) = (clock::now(), Duration::from_millis(1));
     let mut killed = false;

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::future::pending;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::sync::mpsc::{Receiver, channel};
 
@@ -11,8 +12,9 @@ use super::super::output::FarEnds;
 use super::super::system::{self, News};
 use super::super::wire::{Command, Hello, Reply};
 use super::super::{OwnerError, OwnerSettings};
+use super::LAST_RITES;
 use crate::core::process::ProcessId;
-use crate::host::identity;
+use crate::host::{clock, identity};
 
 /// An owner is told a handful of things in its life, and tells as many.
 const ROOM: usize = 64;
@@ -72,9 +74,9 @@ impl Link {
         let thread = self.thread.take()?;
         let commands = self.commands.clone();
         Some(move || {
-            // One that has ended already takes it no more, and that is as good.
-            let _ = commands.send(News::HungUp);
-            let _ = thread.join();
+            if !ends_within(&thread, &commands, LAST_RITES) {
+                tracing::warn!("the owner of a file does not end, and is left");
+            }
         })
     }
 
@@ -91,5 +93,42 @@ impl Link {
 
     pub fn take_reply(&mut self) -> Option<Reply> {
         self.heard.pop_front()
+    }
+}
+
+/// Tells an owner that nobody listens any more, and waits until it has ended. One that hangs takes nothing out of its queue, which may be
+/// full.
+fn ends_within(thread: &JoinHandle<()>, commands: &SyncSender<News>, bound: Duration) -> bool {
+    let (began, mut pause) = (clock::now(), Duration::from_millis(1));
+    let mut told = false;
+    while !thread.is_finished() {
+        // One that has ended meanwhile takes it no more, and that is as good.
+        told = told || !matches!(commands.try_send(News::HungUp), Err(TrySendError::Full(_)));
+        if clock::now().since(began).duration() > bound {
+            return false;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_that_hangs_is_not_waited_for_and_one_that_listens_is() {
+        let (commands, inbox) = sync_channel(1);
+        let (wake, woken) = sync_channel::<()>(0);
+        let owner = std::thread::spawn(move || {
+            let _ = woken.recv();
+            while !matches!(inbox.recv(), Ok(News::HungUp) | Err(_)) {}
+        });
+        // Nothing more goes into its queue.
+        commands.send(News::Told(Command::KillNow)).expect("there is room");
+        assert!(!ends_within(&owner, &commands, Duration::from_millis(200)));
+        drop(wake);
+        assert!(ends_within(&owner, &commands, LAST_RITES));
     }
 }
