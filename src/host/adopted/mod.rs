@@ -27,7 +27,6 @@ struct Family {
     /// Processes that a sweep left alive: they become children of ledger when their owner ends.
     expected: BTreeSet<ProcessId>,
     /// There were some at some time, and what they have started lands here too.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "orphans land on ledger on Linux only"))]
     spared_any: bool,
 }
 
