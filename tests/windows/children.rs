@@ -31,7 +31,7 @@ fn sleeps() {
 }
 
 /// Does what the lines of the file say: `print WORDS`, `flood KIB`, `exit CODE`, `background`, `tree DEPTH`, `touch FILE`, `await FILE`,
-/// `hang`.
+/// `breaks`, `hang`.
 #[test]
 #[ignore = "played by other tests"]
 fn plays() {
@@ -46,6 +46,7 @@ fn plays() {
             "tree" => grow(rest.parse().unwrap()),
             "touch" => std::fs::write(rest, "\n").unwrap(),
             "await" => wait_for(Path::new(rest)),
+            "breaks" => count_breaks(),
             "hang" => std::thread::sleep(LONG),
             other => panic!("no such word: {other}"),
         }
@@ -84,4 +85,16 @@ fn wait_for(file: &Path) {
         std::fs::write("beats", beat.to_string()).unwrap();
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Counts every Ctrl-Break in the file `breaks`, and does not end.
+fn count_breaks() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut breaks = tokio::signal::windows::ctrl_break().unwrap();
+        for count in 0_u64.. {
+            std::fs::write("breaks", count.to_string()).unwrap();
+            breaks.recv().await;
+        }
+    });
 }

@@ -1,5 +1,6 @@
 //! ledger from outside.
 
+use std::os::windows::process::CommandExt as _;
 use std::time::Duration;
 
 use crate::support::{Started, World, file, is_alive, outcomes, within};
@@ -56,6 +57,26 @@ fn a_hung_tree_is_timed_out_and_gone_and_the_run_goes_on() {
     assert_eq!(noted(world.path()).len(), 5);
     assert!(noted(world.path()).into_iter().all(|pid| !is_alive(pid)), "{}", ran.stderr);
     assert!(ran.out().contains("waits for ever"));
+}
+
+/// Ctrl-Break goes through a console, and a service of CI may have none: this one is ledger's own and nobody sees it.
+#[test]
+fn a_leader_that_stays_is_asked_to_end_once() {
+    const CREATE_NO_WINDOW: u32 = 0x0800_0000;
+    let world = World::with(&[("stays", "breaks")]);
+    let mut ledger = world.ledger(arguments(&["run", "--cap", "6", "--grace", "2"], &["stays"]));
+    ledger.creation_flags(CREATE_NO_WINDOW);
+    let ran = world.finish(ledger);
+    ran.expect(1);
+    let stays = file(&world.leg(), "stays").clone();
+    assert_eq!((&stays["outcome"], &stays["cleanup_verified"]), (&"file-watchdog-timeout".into(), &true.into()), "{stays:#}");
+    let breaks = world.read("breaks");
+    if breaks == "0" && stays.to_string().contains("no console event reached the leader") {
+        // Wine 8 knows Ctrl-C only.
+        eprintln!("SKIPPED: this system sends no Ctrl-Break");
+        return;
+    }
+    assert_eq!(breaks, "1", "{stays:#}");
 }
 
 /// A run that hangs in its second file, with a sink.

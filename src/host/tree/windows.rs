@@ -185,3 +185,35 @@ impl OurTree {
 pub fn waits_on(_: i32) -> Option<String> {
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::windows::io::AsHandle as _;
+    use std::process::{Command, Stdio};
+
+    use windows_sys::Win32::System::Threading::PROCESS_QUERY_LIMITED_INFORMATION;
+
+    use super::*;
+
+    #[test]
+    fn a_group_is_asked_once_and_while_its_leader_runs_and_the_number_is_kept() {
+        let mut child =
+            Command::new("cmd").args(["/c", "set /p line="]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cmd");
+        let handle = child.as_handle().try_clone_to_owned().expect("a handle");
+        let created = |handle: &OwnedHandle| process::times(handle).map(|(created, _)| created);
+        let leader = ProcessId { pid: child.id() as i32, start: created(&handle).expect("it is open") };
+        let mut tree = OurTree::new(Root::Subreaper);
+        assert_eq!(tree.group_to_ask(), None, "nobody leads it yet");
+        tree.led_by(leader, handle);
+        assert_eq!(tree.group_to_ask(), Some(child.id()));
+        tree.bonds.broke = true;
+        assert_eq!(tree.group_to_ask(), None, "it was asked");
+        tree.bonds.broke = false;
+        child.kill().expect("it runs");
+        child.wait().expect("the end");
+        drop(child);
+        assert_eq!(tree.group_to_ask(), None, "it has ended");
+        let again = process::open(leader.pid, PROCESS_QUERY_LIMITED_INFORMATION).expect("the number is still its own");
+        assert_eq!(created(&again), Some(leader.start));
+    }
+}
