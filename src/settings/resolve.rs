@@ -412,8 +412,12 @@ fn patterns(flag: &'static str, written: Vec<String>, default: &[&str]) -> Resul
 }
 
 fn rounds(repeat: Option<u32>, span: Option<super::DurationArg>, until_fail: bool) -> Result<Rounds, SettingsError> {
+    let none = |flag| bad(flag, "0", "a run has at least one round");
     if repeat == Some(0) {
-        return Err(bad("--repeat", "0", "a run has at least one round"));
+        return Err(none("--repeat"));
+    }
+    if span.is_some_and(|span| span.0 == Secs::from_secs(0)) {
+        return Err(none("--for"));
     }
     let open = span.is_some() || until_fail;
     let count = if open { repeat } else { Some(repeat.unwrap_or(1)) };
