@@ -17,6 +17,7 @@ Examples:
   ledger run 'test/integration/*.test.ts' -- bun test ./{file}
   ledger run --deadline +55m --sink github: --sink s3://evidence/ledger tests/*.sh -- bash
   ledger run --repeat 20 --until-fail test/provisioning.test.ts -- bun test ./{file}
+  ledger run --resume
 
 Exit status: 0 every file passed, 1 some did not, 2 nothing ran, 3 leftovers survived, 4 the budget was spent,
 5 the ledger could not be written any more, 129/130/143 cancelled by HUP/INT/TERM.")]
@@ -57,9 +58,10 @@ fn begin(args: RunArgs, world: &World) -> Result<i32, Failure> {
     let folder = std::env::current_dir().map_err(|error| Failure::usage(format!("the working folder cannot be told: {error}")))?;
     let settings = resolve_run(args.flags, &world.environment, &folder, clock::now()).map_err(explain)?;
     if settings.dry_run {
-        let rehearsal = run::rehearse(&settings).map_err(Failure::usage)?;
+        let json = settings.json;
+        let rehearsal = run::rehearse(settings).map_err(Failure::usage)?;
         super::asked::warn(&rehearsal.warnings);
-        print(if settings.json { &rehearsal.document } else { &rehearsal.text })?;
+        print(if json { &rehearsal.document } else { &rehearsal.text })?;
         return Ok(0);
     }
     run::execute(settings, world.terminal.stderr).map_err(Failure::usage)

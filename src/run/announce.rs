@@ -16,7 +16,7 @@ use crate::report::live::Bar;
 use crate::report::progress::{self, Eta, Progress};
 use crate::report::style::{Colour, Glyphs, Style};
 use crate::report::words;
-use crate::settings::{ActionsFiles, RunSettings};
+use crate::settings::{ActionsFiles, Resume, RunSettings};
 
 /// Lines beside the output of files: they go to logs as often as to terminals.
 const PLAIN: Style = Style { width: 0, colour: Colour::Off, glyphs: Glyphs::Unicode };
@@ -71,6 +71,14 @@ pub fn begin(console: &Console, settings: &RunSettings, plan: &Plan, recovered: 
     let in_actions = settings.actions.is_some();
     let warn = |text: String| console.say(warning(&text, in_actions));
     recovered.iter().for_each(|text| console.say(format!("ledger: recovered: {text}")));
+    if let (Resume::AsRecorded(_), Some(resumed)) = (&settings.resume, &plan.resumed) {
+        console.say(format!(
+            "ledger: resumes {} ({} files, {} on record already)",
+            resumed.leg,
+            plan.files.len(),
+            resumed.carried.len()
+        ));
+    }
     plan.warnings.iter().for_each(|text| warn(text.clone()));
     if settings.is_ci && settings.sinks.is_empty() {
         warn(

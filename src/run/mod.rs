@@ -22,6 +22,7 @@ mod owners;
 mod plan;
 mod pool;
 mod queue;
+mod resume;
 mod rounds;
 mod session;
 mod start;
@@ -77,6 +78,8 @@ pub enum RunError {
     Resume(String),
     #[error("no process could be told from another: {0}")]
     Processes(&'static str),
+    #[error("{leg} cannot be resumed: {why}")]
+    Recorded { leg: String, why: String },
     #[error(transparent)]
     Pool(#[from] SlotError),
     #[error("{what}: {source}{}", limit(source))]
@@ -91,16 +94,18 @@ pub struct Rehearsal {
 }
 
 /// What would run. Nothing is written and nothing started.
-pub fn rehearse(settings: &RunSettings) -> Result<Rehearsal, RunError> {
-    let plan = Plan::make(settings)?;
-    start::check_sinks(settings)?;
-    let (text, document) = (announce::plan(settings, &plan), announce::plan_document(settings, &plan));
+pub fn rehearse(settings: RunSettings) -> Result<Rehearsal, RunError> {
+    let (settings, recorded) = resume::from_record(settings)?;
+    let plan = Plan::make(&settings, recorded)?;
+    start::check_sinks(&settings)?;
+    let (text, document) = (announce::plan(&settings, &plan), announce::plan_document(&settings, &plan));
     Ok(Rehearsal { text, document, warnings: plan.warnings })
 }
 
 /// Runs the plan and gives ledger's exit status.
 pub fn execute(settings: RunSettings, style: Style) -> Result<i32, RunError> {
-    let plan = Plan::make(&settings)?;
+    let (settings, recorded) = resume::from_record(settings)?;
+    let plan = Plan::make(&settings, recorded)?;
     heap::keep_small();
     spawn::descriptors_left(DESCRIPTORS).map_err(RunError::Descriptors)?;
     process::can_be_told_apart().map_err(RunError::Processes)?;

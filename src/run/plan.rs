@@ -4,20 +4,17 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::RunError;
+use super::resume::Resumed;
 use crate::core::cap::{CapChoice, Policy};
 use crate::core::capfile::{Caps, CapsFile, CapsSource, MAX_CAPS_FILE_BYTES};
 use crate::core::event::PlannedFile;
-use crate::core::fold::Leg;
 use crate::core::history::History;
-use crate::core::ids::{Epoch, FilePath, LegId, RunId};
+use crate::core::ids::{FilePath, RunId};
 use crate::core::moment::Secs;
-use crate::core::outcome::Outcome;
 use crate::core::plan::share;
-use crate::core::redact::Redactor;
-use crate::core::row::FileRow;
 use crate::host::bounded;
-use crate::settings::{self, RunSettings, path_of};
-use crate::source::ledger::{self, Resumable};
+use crate::settings::{self, Resume, RunSettings, path_of};
+use crate::source::ledger;
 
 /// One file of the plan.
 #[derive(Debug, Clone)]
@@ -37,13 +34,6 @@ pub struct Plan {
     pub resumed: Option<Resumed>,
 }
 
-#[derive(Debug, Clone)]
-pub struct Resumed {
-    pub leg: LegId,
-    pub epoch: Epoch,
-    pub carried: Vec<FileRow>,
-}
-
 impl Planned {
     pub fn event(&self) -> PlannedFile {
         PlannedFile {
@@ -58,11 +48,13 @@ impl Planned {
 }
 
 impl Plan {
-    pub fn make(settings: &RunSettings) -> Result<Self, RunError> {
+    /// `recorded` is what the settings have their files from, where nobody has named any.
+    pub fn make(settings: &RunSettings, recorded: Option<Resumed>) -> Result<Self, RunError> {
         let caps = Caps { source: source(settings)?, lever: settings.cap };
         let platform = &settings.identity.leg.platform;
         let choices: Vec<Option<CapChoice>> = settings.files.iter().map(|file| caps.cap_for(file, platform)).collect();
-        let mine: Vec<usize> = match settings.shard {
+        // What is on record is a share already.
+        let mine: Vec<usize> = match settings.shard.filter(|_| recorded.is_none()) {
             None => (0..settings.files.len()).collect(),
             Some(shard) => {
                 let known: HashMap<&FilePath, &Option<CapChoice>> = settings.files.iter().zip(&choices).collect();
@@ -87,7 +79,11 @@ impl Plan {
         }
         let count = u32::try_from(files.len()).unwrap_or(u32::MAX);
         let total = settings.rounds.count.map(|rounds| count.saturating_mul(rounds));
-        let resumed = if settings.resume { Some(Resumed::find(settings, &files, total)?) } else { None };
+        let resumed = match settings.resume {
+            Resume::No => None,
+            Resume::OfThese => Some(Resumed::of_these(settings, &files, total)?),
+            Resume::AsRecorded(_) => recorded,
+        };
         Ok(Self { files, total, warnings, resumed })
     }
 
@@ -104,54 +100,6 @@ impl Plan {
     /// What each file of a round is expected to take, from this position on; `None` for one without history.
     pub fn expected_from(&self, position: usize) -> impl Iterator<Item = Option<Secs>> {
         self.files.iter().skip(position).map(|file| file.choice.as_ref()?.expect)
-    }
-}
-
-impl Resumed {
-    fn find(settings: &RunSettings, files: &[Planned], total: Option<u32>) -> Result<Self, RunError> {
-        let nothing = |why: &str| RunError::Resume(format!("{why} in '{}'", settings.ledger.display()));
-        if !settings.ledger.exists() {
-            return Err(nothing("there is no ledger"));
-        }
-        let paths: Vec<FilePath> = files.iter().map(|file| file.path.clone()).collect();
-        let differs = |leg: &Leg| what_differs(settings, total, leg);
-        let leg = match ledger::resumable(&settings.ledger, &paths, &differs).map_err(RunError::History)? {
-            Resumable::Leg(leg) => leg,
-            Resumable::Nothing(None) => return Err(nothing("no unfinished leg with this plan is")),
-            Resumable::Nothing(Some(other)) => {
-                let why = format!(
-                    "{other}; give what it was begun with, or run without --resume. No other unfinished leg with this plan is"
-                );
-                return Err(nothing(&why));
-            }
-        };
-        let mut carried: Vec<FileRow> =
-            leg.files().iter().filter(|row| row.reported() && row.outcome != Some(Outcome::Cancelled)).cloned().collect();
-        carried.iter_mut().for_each(|row| row.evidence = None);
-        Ok(Self { leg: leg.id.clone(), epoch: leg.epoch.clone(), carried })
-    }
-}
-
-/// What makes an unfinished leg another one than this run would be: its records would be told as this one's.
-fn what_differs(settings: &RunSettings, total: Option<u32>, leg: &Leg) -> Option<String> {
-    let (now, then) = (&settings.identity, &leg.id);
-    let of_the_leg = |leg: &LegId| (leg.platform.clone(), leg.target.clone(), leg.shard);
-    // A run that nobody has named is whichever is there.
-    let of_the_run = |leg: &LegId| (leg.run_id.clone(), leg.attempt.clone());
-    let other = |now: &Option<String>, then: &Option<String>| now.is_some() && then.is_some() && now != then;
-    let command: Vec<_> = settings.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    // As it is stored.
-    let command = Redactor::new(&settings.secrets).command(&command);
-    match () {
-        () if of_the_leg(&now.leg) != of_the_leg(then) => Some(format!("is not {}", now.leg.key())),
-        () if now.is_named && of_the_run(&now.leg) != of_the_run(then) => {
-            Some(format!("is not run {}, attempt {}", now.leg.run_id, now.leg.attempt))
-        }
-        () if other(&now.resolved, &leg.started.resolved) => Some("tests another resolved version".to_owned()),
-        () if other(&now.sha, &leg.started.sha) => Some("tests another commit".to_owned()),
-        () if command != leg.started.command => Some(format!("was run by '{}'", leg.started.command.join(" "))),
-        () if total != leg.started.files_planned => Some("has another number of rounds (--repeat, --for)".to_owned()),
-        () => None,
     }
 }
 

@@ -276,7 +276,7 @@ pub struct RunFlags {
     #[arg(long, help_heading = "Loop")]
     pub until_fail: bool,
 
-    /// Continue the newest unfinished leg with the same plan
+    /// Continue the newest unfinished leg: without FILES with its files, rounds and command as recorded, else the one of these files
     #[arg(long, help_heading = "Loop")]
     #[serde(skip)]
     pub resume: bool,

@@ -24,7 +24,7 @@ pub enum PlanError {
 }
 
 /// What comes of what was written.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Expanded {
     pub files: Vec<FilePath>,
     /// What was named and does not run where it was named.
@@ -58,16 +58,21 @@ pub fn expand(written: &[PathBuf], folder: &Path) -> Result<Expanded, PlanError>
 }
 
 fn expand_one(entry: &Path, folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
-    let full = folder.join(entry);
-    if full.is_dir() {
-        return Err(PlanError::Folder { path: entry.to_owned() });
-    }
-    if full.symlink_metadata().is_ok() {
-        return Ok(vec![entry.to_owned()]);
-    }
     match entry.to_str().filter(|text| text.contains(['*', '?', '['])) {
-        Some(pattern) => matches_of(pattern, folder),
-        None => Err(PlanError::Missing { path: entry.to_owned(), hint: nearest(entry, folder) }),
+        Some(pattern) if folder.join(entry).symlink_metadata().is_err() => matches_of(pattern, folder),
+        _ => check(entry, folder).map(|()| vec![entry.to_owned()]),
+    }
+}
+
+/// Whether a file of exactly this name is there.
+pub fn check(path: &Path, folder: &Path) -> Result<(), PlanError> {
+    let full = folder.join(path);
+    if full.is_dir() {
+        return Err(PlanError::Folder { path: path.to_owned() });
+    }
+    match full.symlink_metadata() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(PlanError::Missing { path: path.to_owned(), hint: nearest(path, folder) }),
     }
 }
 

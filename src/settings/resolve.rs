@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::environment::Environment;
 use super::flags::{CapsSource, LeftoversArg, ReapScopeArg, RunFlags};
 use super::plan_files::{self, Expanded, PlanError};
+use super::resume::Resume;
 use crate::core::ids::{Attempt, FilePath, LegId, Platform, RunId, Shard, Target};
 use crate::core::moment::{Moment, Secs, Wall, parse_duration};
 use crate::core::outcome::Scope;
@@ -45,12 +46,19 @@ pub enum SettingsError {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Identity {
     pub leg: LegId,
-    /// Whether its run has a name that somebody gave, a person or a service.
-    pub is_named: bool,
+    pub given: Given,
     pub sha: Option<String>,
     pub event: Option<String>,
     pub resolved: Option<String>,
     pub legs: u32,
+}
+
+/// What of a leg's name somebody gave, a person or a service; the rest is a default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Given {
+    pub run: bool,
+    pub platform: bool,
+    pub target: bool,
 }
 
 /// How often the plan runs.
@@ -117,7 +125,7 @@ pub struct RunSettings {
     pub keep_awake: bool,
     pub fail_fast: bool,
     pub rounds: Rounds,
-    pub resume: bool,
+    pub resume: Resume,
     /// A pass must show a match of its pattern.
     pub min_evidence: Option<Rules>,
     pub classify: Rules,
@@ -154,7 +162,11 @@ pub fn resolve_run(flags: RunFlags, env: &Environment, folder: &Path, now: Momen
     let of_file = file.run;
     let suite = if of_file.files.is_empty() { None } else { Some(of_file.files.clone()) };
     let written = if flags.files.is_empty() { suite.clone().unwrap_or_default() } else { flags.files.clone() };
-    let Expanded { files, warnings } = plan_files::expand(&written, folder)?;
+    let resume = Resume::of(&flags);
+    let Expanded { files, warnings } = match resume {
+        Resume::AsRecorded(_) => Expanded::default(),
+        Resume::No | Resume::OfThese => plan_files::expand(&written, folder)?,
+    };
     let is_suite = suite.is_some_and(|suite| plan_files::expand(&suite, folder).is_ok_and(|suite| suite.files == files));
     let scope = match flags.scope.or(of_file.scope) {
         Some(scope) => scope.into(),
@@ -228,7 +240,7 @@ pub fn resolve_run(flags: RunFlags, env: &Environment, folder: &Path, now: Momen
         keep_awake: flags.keep_awake || of_file.keep_awake,
         fail_fast: flags.fail_fast || of_file.fail_fast,
         rounds: rounds(flags.repeat.or(of_file.repeat), flags.r#for.or(of_file.r#for), flags.until_fail || of_file.until_fail)?,
-        resume: flags.resume,
+        resume,
         min_evidence: min_evidence(flags.min_evidence.or(of_file.min_evidence))?,
         classify,
         pool: match (flags.pool.or(of_file.pool), flags.slots.or(of_file.slots)) {
@@ -283,14 +295,16 @@ fn identity(named: Named, of_file: Named, shard: Option<Shard>, env: &Environmen
         flag.or_else(|| env.first(names).map(str::to_owned)).or(of_file)
     };
     let run_id = first(named.run_id, &["GITHUB_RUN_ID"], of_file.run_id);
-    let is_named = run_id.is_some();
-    let run_id = run_id.unwrap_or_else(|| format!("local-{}", uuid::Uuid::now_v7()));
     let attempt = first(named.attempt, &["GITHUB_RUN_ATTEMPT"], of_file.attempt).unwrap_or_else(|| "1".into());
     if attempt.parse::<u32>().map_or(true, |number| number == 0) {
         return Err(bad("--attempt", &attempt, "an attempt is a whole number from 1"));
     }
-    let platform = first(named.platform, &["LEDGER_PLATFORM", "PLATFORM_ID"], of_file.platform).unwrap_or_else(this_platform);
-    let target = first(named.target, &["LEDGER_TARGET"], of_file.target).unwrap_or_else(|| "local".into());
+    let platform = first(named.platform, &["LEDGER_PLATFORM", "PLATFORM_ID"], of_file.platform);
+    let target = first(named.target, &["LEDGER_TARGET"], of_file.target);
+    let given = Given { run: run_id.is_some(), platform: platform.is_some(), target: target.is_some() };
+    let run_id = run_id.unwrap_or_else(|| format!("local-{}", uuid::Uuid::now_v7()));
+    let platform = platform.unwrap_or_else(this_platform);
+    let target = target.unwrap_or_else(|| "local".into());
     for (flag, value) in [("--run-id", &run_id), ("--platform", &platform), ("--target", &target)] {
         if value.is_empty() || value.len() > 200 || value.chars().any(char::is_control) {
             return Err(bad(flag, value, "it must have 1 to 200 bytes and no control characters"));
@@ -312,7 +326,7 @@ fn identity(named: Named, of_file: Named, shard: Option<Shard>, env: &Environmen
             target: Target::new(target),
             shard,
         },
-        is_named,
+        given,
         sha: first(named.sha, &["GITHUB_SHA"], of_file.sha),
         event: first(named.event, &["GITHUB_EVENT_NAME"], of_file.event),
         resolved: first(named.resolved, &["LEDGER_RESOLVED"], of_file.resolved),
@@ -398,8 +412,12 @@ fn patterns(flag: &'static str, written: Vec<String>, default: &[&str]) -> Resul
 }
 
 fn rounds(repeat: Option<u32>, span: Option<super::DurationArg>, until_fail: bool) -> Result<Rounds, SettingsError> {
+    let none = |flag| bad(flag, "0", "a run has at least one round");
     if repeat == Some(0) {
-        return Err(bad("--repeat", "0", "a run has at least one round"));
+        return Err(none("--repeat"));
+    }
+    if span.is_some_and(|span| span.0 == Secs::from_secs(0)) {
+        return Err(none("--for"));
     }
     let open = span.is_some() || until_fail;
     let count = if open { repeat } else { Some(repeat.unwrap_or(1)) };

@@ -1,5 +1,6 @@
 //! A ledger folder or one of its databases as a source: every epoch folded, with what is known of its writer.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use super::aftermath::Aftermath;
@@ -7,7 +8,7 @@ use super::followed::Followed;
 use super::{Evidence, Found, push};
 use crate::core::chain::Chain;
 use crate::core::classify::{Trace, Writer};
-use crate::core::event::{HostInfo, RUN_FINISHED};
+use crate::core::event::{HostInfo, PlannedFile, RUN_FINISHED};
 use crate::core::fold::Leg;
 use crate::core::history::PastLeg;
 use crate::core::ids::{FilePath, Seq};
@@ -145,30 +146,52 @@ pub enum Resumable {
     Nothing(Option<String>),
 }
 
-/// The newest leg of the folder that has exactly these files in its plan and no living writer, if it has not finished its loop. A leg that
-/// `differs` is another leg, however like its plan is.
-pub fn resumable(path: &Path, files: &[FilePath], differs: &dyn Fn(&Leg) -> Option<String>) -> Result<Resumable, StoreError> {
+/// Which plan the leg has that is to be gone on with.
+pub enum PlanOf<'a> {
+    These(&'a [FilePath]),
+    Whichever,
+}
+
+/// The newest leg of the folder that has this plan and no living writer, if it has not finished its loop. A leg that `differs` is another
+/// leg, however like its plan is.
+pub fn resumable(path: &Path, plan: &PlanOf<'_>, differs: &dyn Fn(&Leg) -> Option<String>) -> Result<Resumable, StoreError> {
     let databases = LedgerFolder::open(path)?.databases()?;
     let mut other = None;
+    let mut finished: HashSet<Work> = HashSet::new();
     for database in databases.iter().rev().filter(|database| database.identity.is_ok() && !is_writer_alive(&database.path)) {
         let left = left_head(&database.path);
         // One that cannot be read is no leg that could be gone on with; the start of the run says so.
         let Ok(reader) = Reader::open(&database.path) else { continue };
         let Folded { leg: Some(leg), damaged: false } = fold(&reader, left, &mut Found::default()) else { continue };
-        let same_files = leg.started.plan.len() == files.len()
-            && leg.started.plan.iter().zip(files).all(|(planned, file)| planned.path() == *file);
-        if !same_files {
+        if let PlanOf::These(files) = plan
+            && !paths_of(&leg).eq(files.iter().cloned())
+        {
             continue;
         }
+        // Only the newest leg of a plan counts: one that came to its end is not gone back behind.
         match (differs(&leg), leg.row().loop_finished) {
             (Some(why), false) if other.is_none() => other = Some(format!("{} {why}", leg.id)),
             (Some(_), _) => {}
-            // Only the newest leg of this plan counts: one that came to its end is not gone back behind.
-            (None, true) => break,
+            (None, true) if matches!(plan, PlanOf::These(_)) => break,
+            (None, true) => {
+                finished.insert(work_of(&leg));
+            }
+            (None, false) if finished.contains(&work_of(&leg)) => {}
             (None, false) => return Ok(Resumable::Leg(Box::new(leg))),
         }
     }
     Ok(Resumable::Nothing(other))
+}
+
+fn paths_of(leg: &Leg) -> impl Iterator<Item = FilePath> {
+    leg.started.plan.iter().map(PlannedFile::path)
+}
+
+/// What two runs have in common that do the same: leg, command, files, and how many with all rounds.
+type Work = (String, Vec<String>, Vec<FilePath>, Option<u32>);
+
+fn work_of(leg: &Leg) -> Work {
+    (leg.id.key(), leg.started.command.clone(), paths_of(leg).collect(), leg.started.files_planned)
 }
 
 /// What the newest ended legs of a folder teach about cost. A folder that is not there teaches nothing.

@@ -3,6 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use super::deaths::Daemon;
 use crate::support::{World, file, has, is_alive, within};
 
 /// A process of this test's own, ended with it.
@@ -96,7 +97,9 @@ fn every_way_out_ends_within_cap_and_grace_and_a_second() {
 
 #[test]
 fn leftovers_of_a_pass_warn_fail_or_are_spared() {
-    let script = "setsid sleep 987 >/dev/null 2>&1 & echo $! > pid; exit 0";
+    // Before it has become sleep it bears the name of the shell.
+    let script =
+        "setsid sleep 987 >/dev/null 2>&1 & echo $! > pid; until grep -q ^sleep /proc/$!/cmdline; do sleep 0.02; done; exit 0";
     let world = World::with(&[("a.sh", script)]);
     let table: &[(&[&str], i32, &str, &str)] = &[
         (&[], 0, "pass", "terminated"),
@@ -107,16 +110,14 @@ fn leftovers_of_a_pass_warn_fail_or_are_spared() {
         let args =
             ["run", "--run-id", fate, "--target", outcome].into_iter().chain(flags.iter().copied()).chain(["a.sh", "--", "sh"]);
         let ran = world.run(args);
+        let pid = world.pids("pid")[0];
+        let _daemon = Daemon(pid);
         ran.expect(*code);
         let report = world.report(["--run-id", *fate, "--target", *outcome]);
         let row = file(&report["legs"][0], "a.sh").clone();
         assert_eq!(row["outcome"], *outcome, "{row:#}");
         assert_eq!(row["leftovers"][0]["fate"], *fate, "{row:#}");
-        let pid = world.pids("pid")[0];
         assert_eq!(is_alive(pid), *fate == "allowed");
-        if is_alive(pid) {
-            crate::support::signal(pid, "KILL");
-        }
         std::fs::remove_file(world.join("pid")).unwrap();
     }
 }

@@ -18,6 +18,8 @@ mod output;
 mod people;
 mod refusals;
 #[cfg(target_os = "linux")]
+mod resume;
+#[cfg(target_os = "linux")]
 mod secrets;
 mod shared_formats;
 #[cfg(target_os = "linux")]

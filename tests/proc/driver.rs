@@ -58,6 +58,17 @@ pub async fn gone(id: ProcessId, limit: Duration) -> bool {
     tokio::time::timeout(limit, waiting).await.is_ok()
 }
 
+/// Waits until it is so.
+#[cfg(target_os = "linux")]
+pub async fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let waiting = async {
+        while !so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LIMIT, waiting).await.unwrap_or_else(|_| panic!("not within {LIMIT:?}: {what}"));
+}
+
 /// The first number on the output.
 pub async fn read_pid(output: &mut Output) -> i32 {
     let text = read_until(output, |text| text.ends_with('\n')).await;

@@ -7,12 +7,18 @@ use ci_ledger::core::stop::StopOrder;
 use ci_ledger::host::owner::{Owner, OwnerSettings, Report, SpawnSpec};
 use ci_ledger::host::tree::Mechanism::{self, Cgroup, CgroupKill, Children, Descendant, Session, Subreaper, Token};
 
-use super::driver::{ENVIRONMENTS, exited, next, settings, sh, swept};
+use super::driver::{ENVIRONMENTS, exited, next, read_pid, settings, sh, swept, until};
 
 async fn check(disabled: &[Mechanism], script: &str, containment: &str, ours_by: OursBy) {
     let mut owner = Owner::launch(&OwnerSettings { disabled: disabled.to_vec(), ..settings() }).unwrap();
+    let with = begin(&mut owner, script, containment).await;
+    ends(owner, &with, containment, ours_by).await;
+}
+
+/// Starts it, and says what holds it.
+async fn begin(owner: &mut Owner, script: &str, containment: &str) -> String {
     owner.start(sh(script));
-    let with = match next(&mut owner).await {
+    let with = match next(owner).await {
         Report::Started { containment, .. } => containment,
         other => panic!("{other:?}"),
     };
@@ -21,6 +27,11 @@ async fn check(disabled: &[Mechanism], script: &str, containment: &str, ours_by:
     } else {
         assert_eq!(with, containment);
     }
+    with
+}
+
+/// Waits for the leader's end: one is left, and it is ours by this.
+async fn ends(mut owner: Owner, with: &str, containment: &str, ours_by: OursBy) {
     exited(&mut owner).await;
     let (swept, _) = swept(&mut owner, StopOrder::ask(Secs::from_millis(200))).await;
     // Where no subreaper holds the tree together, an empty look proves nothing.
@@ -46,11 +57,20 @@ async fn one_after_the_other() {
     check(&[Cgroup, Subreaper, Descendant, Session], "setsid sleep 115 & exit", "token", OursBy::Token).await;
 }
 
-/// Noted while it ran: it has shed token and session, and nothing else knows it.
+/// Noted while it ran: it has shed token and session, and nothing else knows it. The leader ends when the note is written down.
 #[tokio::test]
 async fn a_noted_descendant_is_ours() {
-    let script = "env -i setsid sleep 115 & sleep 1.5; exit";
-    check(&[Cgroup, Subreaper, Session, Token], script, "descendant", OursBy::Descendant).await;
+    let folder = tempfile::tempdir().unwrap();
+    let (obituary, go) = (folder.path().join("obituary"), folder.path().join("go"));
+    std::fs::write(&obituary, "").unwrap();
+    let disabled = vec![Cgroup, Subreaper, Session, Token];
+    let mut owner = Owner::launch(&OwnerSettings { disabled, obituary: Some(obituary.clone()), ..settings() }).unwrap();
+    let script = format!("env -i setsid sleep 115 & echo $!; until [ -e '{}' ]; do sleep 0.02; done; exit", go.display());
+    let with = begin(&mut owner, &script, "descendant").await;
+    let noted = format!("\"pid\":{},", read_pid(owner.stdout.as_mut().unwrap()).await);
+    until("it is noted", || std::fs::read_to_string(&obituary).unwrap().contains(&noted)).await;
+    std::fs::write(&go, "").unwrap();
+    ends(owner, &with, "descendant", OursBy::Descendant).await;
 }
 
 #[tokio::test]
