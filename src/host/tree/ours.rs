@@ -244,8 +244,9 @@ impl OurTree {
         // A second round catches what was forked during the first.
         for _ in 0..2 {
             let scan = self.scan(children, now);
-            let running: Vec<ProcessId> =
-                scan.seen.iter().filter(|seen| seen.activity == Activity::Running).map(|seen| seen.id).collect();
+            // Whoever waits in the kernel (a shell in vfork does) stops as soon as it comes back.
+            let runs = |seen: &&Seen| matches!(seen.activity, Activity::Running | Activity::Uninterruptible);
+            let running: Vec<ProcessId> = scan.seen.iter().filter(runs).map(|seen| seen.id).collect();
             let one_by_one = self.pause_whole(&running);
             let _ = deliver_all(&one_by_one, Signal::Stop);
             self.paused.get_or_insert_default().extend(one_by_one);
