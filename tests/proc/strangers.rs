@@ -104,7 +104,9 @@ async fn under_scope_host_who_may_stay_stays() {
 async fn two_owners_leave_each_other_alone() {
     let mut one = Owner::launch(&settings()).unwrap();
     let mut other = Owner::launch(&settings()).unwrap();
-    started(&mut one, sh("sleep 112 & exit 0")).await;
+    started(&mut one, sh("sleep 112 & echo $!; exit 0")).await;
+    // It has started what it is to leave behind.
+    read_pid(one.stdout.as_mut().unwrap()).await;
     started(&mut other, sh("sleep 112 & echo $!; wait")).await;
     let kept = identify(read_pid(other.stdout.as_mut().unwrap()).await);
     let (first, _) = swept(&mut one, StopOrder::at_once()).await;
