@@ -113,7 +113,7 @@ fn a_file_that_mounts_over_proc_is_swept() {
     }
 }
 
-/// What a parent ignored, ledger and its files find ignored; yet a status is a status.
+/// exec keeps what a parent ignored, and with CHLD ignored the kernel would keep every status to itself.
 #[test]
 fn a_parent_that_ignores_the_end_of_children_costs_no_status() {
     let (world, ran) = run_in("trap '' CHLD; exec \"$@\"");

@@ -11,12 +11,12 @@ use crate::core::ending::EndSignal;
 /// What ledger does about them, in words.
 pub const HEARD: &str = "HUP, INT, TERM end the run in order; Ctrl-Z pauses it";
 
-/// To be called first of all, by ledger and by an owner: what a parent ignored is ignored still. With CHLD ignored the kernel waits for
-/// children by itself, and no status is ever told. A file-size limit is an error of the write and no death; what is started later finds
-/// the limit's signal as it was.
+/// To be called first of all, by ledger and by an owner, because exec keeps what a parent ignored. With CHLD ignored the kernel waits for
+/// children by itself, and no status is ever told; here and in the files it is as a program expects it. A file-size limit is an error of
+/// the write and no death; what is started later finds the limit's signal as it was.
 pub fn at_start() {
     extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: both calls set a disposition and touch nothing else. The handler does nothing, which is safe at any moment; unlike an ignored
+    // SAFETY: each call sets a disposition and touches nothing else. The handler does nothing, which is safe at any moment; unlike an ignored
     // signal it is reset by exec.
     unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);

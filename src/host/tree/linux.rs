@@ -181,7 +181,7 @@ impl OurTree {
         };
         if adopted::has_company() {
             landed.retain(|pid| process::stat(*pid).is_ok_and(|stat| !stat.is_gone()));
-            self.find_below(&Vec::from_iter(owner_lives.then_some(owner.pid)), look, OursBy::Subreaper);
+            self.find_below(owner_lives.then_some(owner.pid).as_slice(), look, OursBy::Subreaper);
             return landed;
         }
         for &pid in &landed {
