@@ -1,5 +1,6 @@
 //! `--resume`: which leg a run goes on with, and what of it is on record. Nothing is written here.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 
 use super::RunError;
@@ -37,10 +38,6 @@ impl Resumed {
             leg.files().iter().filter(|row| row.reported() && row.outcome != Some(Outcome::Cancelled)).cloned().collect();
         carried.iter_mut().for_each(|row| row.evidence = None);
         Self { leg: leg.id.clone(), epoch: leg.epoch.clone(), carried }
-    }
-
-    fn has(&self, index: u32, round: u32) -> bool {
-        self.carried.iter().any(|row| (row.index, row.round) == (index, round))
     }
 }
 
@@ -152,7 +149,9 @@ fn rounds(settings: &RunSettings, written: &Written, leg: &Leg) -> Result<Option
 
 /// What is to run must be there.
 fn check_files(settings: &RunSettings, leg: &Leg, resumed: &Resumed, rounds: Option<u32>) -> Result<(), String> {
-    let due = |index: u32| rounds.is_none_or(|rounds| (1..=rounds).any(|round| !resumed.has(index, round)));
+    let mut records: HashMap<u32, u32> = HashMap::new();
+    resumed.carried.iter().for_each(|row| *records.entry(row.index).or_default() += 1);
+    let due = |index: u32| rounds.is_none_or(|rounds| records.get(&index).is_none_or(|&records| records < rounds));
     for file in leg.started.plan.iter().filter(|file| due(file.index)) {
         settings::check(&path_of(&file.path()), &settings.folder).map_err(|error| {
             format!(
